@@ -1,0 +1,3 @@
+//! The `regretta` command.
+
+fn main() {}

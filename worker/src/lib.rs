@@ -1,0 +1,1 @@
+//! Priors, estimators, posteriors, policies and the trial.
