@@ -1,1 +1,10 @@
-//! What is to be run and what comes back.
+//! What is to be run and what comes back: priors, cells, their randomness, and the record schema.
+
+pub mod cell;
+mod digest;
+pub mod prior;
+pub mod record;
+
+pub use cell::{Cell, CellId};
+pub use digest::Digest;
+pub use record::{Failure, Record};

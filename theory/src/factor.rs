@@ -80,12 +80,11 @@ mod tests {
             (0..3).map(|k| (0..11).map(|i| f64::from(10 * i + k)).collect()).collect();
         let factor = Factor::from_columns(11, &columns);
         assert_eq!((factor.rows(), factor.rank(), factor.panels()), (11, 3, 2));
-        for i in 0..11 {
-            let row: Vec<f64> = factor.row(i).collect();
-            for k in 0..3 {
-                assert_eq!(row[k], columns[k][i]);
-                assert_eq!(factor.entry(i, k), columns[k][i]);
-                assert_eq!(factor.panel(i / PANEL)[k * PANEL + i % PANEL], columns[k][i]);
+        for (k, column) in columns.iter().enumerate() {
+            for (i, &value) in column.iter().enumerate() {
+                assert_eq!(factor.row(i).nth(k), Some(value));
+                assert_eq!(factor.entry(i, k), value);
+                assert_eq!(factor.panel(i / PANEL)[k * PANEL + i % PANEL], value);
             }
         }
         assert_eq!(factor.squared_norm(1), 10.0 * 10.0 + 11.0 * 11.0 + 12.0 * 12.0);

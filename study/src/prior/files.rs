@@ -1,0 +1,107 @@
+//! The files that a prior names, by content.
+
+use super::{Invalid, PriorSpec, Table, TableError};
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+/// A numeric file: its bytes, their BLAKE3 digest, and the numbers in them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct File {
+    bytes: Vec<u8>,
+    digest: [u8; 32],
+    table: Table,
+}
+
+/// Files by the path that the study file gives them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Files {
+    by_path: BTreeMap<String, File>,
+}
+
+/// A file that could not be read or understood.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The operating system refused.
+    #[error("cannot read {path}: {source}; paths are relative to the study file")]
+    Read {
+        /// The file, as it was looked for.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The content is not a table of numbers.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl File {
+    /// The content.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// BLAKE3 of the content.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+}
+
+impl Files {
+    /// Reads every file that the prior names, relative to `base_dir`, the study file's folder.
+    pub fn load(base_dir: &Path, prior: &PriorSpec) -> Result<Self, LoadError> {
+        let mut files = Self::default();
+        for path in prior.paths() {
+            let place = base_dir.join(path);
+            let read = fs::read(&place)
+                .map_err(|source| LoadError::Read { path: place.display().to_string(), source });
+            files.insert(path, read?)?;
+        }
+        Ok(files)
+    }
+
+    /// Adds a file whose content is at hand, as a worker gets it from the coordinator.
+    pub fn insert(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), TableError> {
+        let table = Table::parse(path, &bytes)?;
+        let digest = blake3::hash(&bytes).into();
+        self.by_path.insert(path.to_owned(), File { bytes, digest, table });
+        Ok(())
+    }
+
+    /// Every file with its path, in order of path.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
+        self.by_path.iter().map(|(path, file)| (path.as_str(), file))
+    }
+
+    /// The numbers in the file that `key` of the study names.
+    pub fn table(&self, key: &str, path: &str) -> Result<&Table, Invalid> {
+        let file = self.by_path.get(path);
+        let missing = || Invalid::NotLoaded { key: key.to_owned(), path: path.to_owned() };
+        file.map(|file| &file.table).ok_or_else(missing)
+    }
+
+    /// Checks that a file is there and of the `needed` shape.
+    pub(super) fn shaped(
+        &self,
+        key: &str,
+        path: &str,
+        needed: String,
+        fits: impl Fn(&Table) -> bool,
+    ) -> Result<(), Invalid> {
+        let table = self.table(key, path)?;
+        if fits(table) {
+            return Ok(());
+        }
+        Err(Invalid::Shape {
+            key: key.to_owned(),
+            path: path.to_owned(),
+            rows: table.rows(),
+            columns: table.columns(),
+            needed,
+        })
+    }
+
+    /// # Panics
+    /// Where the file has not been loaded.
+    pub(super) fn digest(&self, path: &str) -> &[u8; 32] {
+        self.by_path.get(path).expect("the files of a prior are loaded before it is fed").digest()
+    }
+}

@@ -1,0 +1,242 @@
+use super::*;
+use crate::{
+    Delta, Form, lemma1,
+    measurement::{AtTau, Deviation, EstimatedAtTau},
+    theorem2,
+};
+use std::collections::HashSet;
+
+fn conditions() -> Conditions {
+    Conditions {
+        n: 500,
+        t: 20,
+        delta: Delta::new(0.1).unwrap(),
+        form: Form::Printed,
+        setting: Setting::Finite,
+        design: Design::Adaptive,
+        method: Some(Method::PemBo),
+        acquisition: Some(Acquisition::GpUcb),
+        policy_constants: Some(Form::Printed),
+        at: None,
+        c: 1.0,
+        noise_variance: 0.01,
+        rho: Some(30.0),
+        basis: None,
+    }
+}
+
+/// A trial in which everything is as expected: every claim holds.
+fn quiet() -> Measurement {
+    let usual = Some(Deviation { error: 0.01, ratio: 1.0 });
+    Measurement {
+        t: 20,
+        x: 3,
+        y: 1.0,
+        f: 1.0,
+        f_star: 2.0,
+        x_star: 5,
+        f_range: 4.0,
+        zeta: Some(3.3),
+        target: Some(2.0),
+        best_sample_regret: 0.5,
+        simple_regret: 0.6,
+        cumulative_regret: 20.0,
+        probe: usual,
+        star: usual,
+        next: usual,
+        observed: usual,
+        k_xy: 20.0,
+        star_seen: false,
+        at_tau: AtTau {
+            tau: 12,
+            mean_star: 1.25,
+            variance_star: 0.12,
+            mean_tau: 1.2,
+            variance_tau: 0.09,
+            f_tau: 1.3,
+            zeta: Some(3.3),
+            estimated: Some(EstimatedAtTau {
+                mean_star: 1.15,
+                variance_star: 0.13,
+                mean_tau: 1.25,
+                variance_tau: 0.11,
+            }),
+            compact: None,
+            star_seen: false,
+        },
+        y_max: 1.6,
+        f_at_y_max: 1.4,
+        f_max: 1.5,
+        y_at_f_max: 1.45,
+        information: Some(20.0),
+    }
+}
+
+#[test]
+fn ids_are_unique_and_found() {
+    let ids: Vec<&str> = all().map(|claim| claim.id).collect();
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+    for id in [
+        "lemma1.mean",
+        "lemma1.unbiased-mean",
+        "lemma1/step.K",
+        "theorem2.ucb/step.f-star",
+        "theorem2.pi/step.numerator",
+        "theorem2+lemma5",
+        "lemma3.mean",
+        "theorem4.ucb",
+        "lemma5/step.tau-prime",
+    ] {
+        assert_eq!(find(id).map(|claim| claim.id), Some(id));
+    }
+    assert!(find("lemma1").is_none());
+}
+
+#[test]
+fn globs() {
+    let found = |glob| matching(glob).count();
+    assert_eq!(found("lemma1.*"), 7);
+    assert_eq!(found("lemma1*"), 9);
+    assert_eq!(found("theorem2.ucb/*"), 5);
+    assert_eq!(found("*step.f-tau"), 4);
+    assert_eq!(found("*"), all().count());
+    assert_eq!(found("theorem2.pi"), 1);
+    assert_eq!(found("nothing*"), 0);
+}
+
+#[test]
+fn budgets_are_those_of_the_table() {
+    let budget = |id| find(id).unwrap().budget().unwrap().to_string();
+    assert_eq!(budget("lemma1.mean"), "δ/2");
+    assert_eq!(budget("lemma1/step.chebyshev"), "δ/4");
+    assert_eq!(budget("theorem2.ucb/step.variance-tau"), "δ/6");
+    assert_eq!(budget("theorem2.pi/step.f-tau"), "δ/3");
+    assert_eq!(budget("theorem2.pi/step.numerator"), "0");
+    assert_eq!(budget("theorem2+lemma5"), "2δ");
+    // The steps of a proof spend exactly what the theorem has.
+    for theorem in ["theorem2.ucb", "theorem2.pi", "theorem4.ucb", "theorem4.pi"] {
+        let delta = Delta::new(0.1).unwrap();
+        let spent: f64 =
+            matching(&format!("{theorem}/*")).map(|step| step.budget().unwrap().at(delta)).sum();
+        assert!((spent - 0.1).abs() < 1e-15, "{theorem} spends {spent}");
+    }
+}
+
+#[test]
+fn a_quiet_trial_satisfies_what_applies() {
+    for at in [None, Some(At::Probe), Some(At::Star), Some(At::Next)] {
+        for acquisition in [Acquisition::GpUcb, Acquisition::Pi] {
+            let acquisition = Some(acquisition);
+            let context = Context::new(Conditions { acquisition, at, ..conditions() });
+            for claim in all().filter(|claim| claim.applies(&context).is_ok()) {
+                if !matches!(claim.test, Test::Mean { .. }) {
+                    assert_eq!(claim.evaluate(&context, &quiet()), Outcome::Holds, "{}", claim.id);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn each_violation_is_seen_by_its_claim() {
+    let context = Context::new(Conditions { at: Some(At::Probe), ..conditions() });
+    let violated = |id: &str, m: &Measurement| {
+        assert_eq!(find(id).unwrap().evaluate(&context, m), Outcome::Violated, "{id}");
+    };
+    let mut m = quiet();
+    m.probe = Some(Deviation { error: context.a().unwrap(), ratio: 2.0 });
+    for id in ["lemma1.mean", "lemma1.variance", "lemma1.joint", "lemma3.joint"] {
+        violated(id, &m);
+    }
+    m = quiet();
+    m.k_xy = lemma1::k_bound(20, conditions().delta) + 1e-9;
+    violated("lemma1/step.K", &m);
+    m = quiet();
+    m.best_sample_regret = 5.33;
+    m.simple_regret = 10.0;
+    for id in ["theorem2.ucb", "theorem2+lemma5", "lemma5.simple", "invariant.regret-order"] {
+        violated(id, &m);
+    }
+    m = quiet();
+    m.f_star = 3.0;
+    m.at_tau.f_tau = 0.0;
+    m.target = Some(0.0);
+    violated("theorem2.ucb/step.f-star", &m);
+    violated("theorem2.ucb/step.f-tau", &m);
+    violated("theorem2.pi/step.f-tau", &m);
+    violated("theorem2.pi/step.numerator", &m);
+    m = quiet();
+    let estimated =
+        EstimatedAtTau { mean_star: 0.7, variance_star: 0.0, mean_tau: 1.6, variance_tau: 0.9 };
+    m.at_tau.estimated = Some(EstimatedAtTau { variance_star: 9.0, ..estimated });
+    violated("invariant.ucb-selection", &m);
+    m.at_tau.estimated = Some(estimated);
+    for step in ["mean", "variance-star", "variance-tau"] {
+        violated(&format!("theorem2.ucb/step.{step}"), &m);
+        violated(&format!("theorem2.pi/step.{step}"), &m);
+    }
+    m = quiet();
+    m.information = Some(31.0);
+    violated("invariant.information", &m);
+    m.information = Some(1.0);
+    violated("invariant.variance-cap", &m);
+}
+
+#[test]
+fn absent_quantities_are_not_applicable() {
+    let context = Context::new(Conditions { at: Some(At::Star), ..conditions() });
+    let mut m = quiet();
+    m.star = None;
+    m.at_tau.estimated = None;
+    for id in ["lemma1.joint", "theorem2.ucb/step.mean", "invariant.ucb-selection"] {
+        let claim = find(id).unwrap();
+        assert_eq!(claim.evaluate(&context, &m), Outcome::NotApplicable, "{id}");
+    }
+}
+
+#[test]
+fn reasons_name_the_value_and_what_would_be_valid() {
+    let reason = |id: &str, conditions: Conditions| {
+        find(id).unwrap().applies(&Context::new(conditions)).unwrap_err()
+    };
+    assert_eq!(
+        reason("theorem2.ucb", Conditions { n: 20, ..conditions() }),
+        "N = 20 is below 4 log(6/delta) + T + 2 = 38.4; use N >= 39"
+    );
+    let lemma = Conditions { n: 22, at: Some(At::Probe), ..conditions() };
+    assert_eq!(
+        reason("lemma1.mean", lemma),
+        "N = 22 is too small at t = 20, which needs N >= T + 2 with t < T; use N >= 23"
+    );
+    let half = Delta::new(0.5).unwrap();
+    assert_eq!(
+        reason("theorem2+lemma5", Conditions { delta: half, ..conditions() }),
+        "a failure probability of 2δ = 1 is no claim; use delta < 0.5"
+    );
+    assert_eq!(
+        reason("theorem2.ucb", Conditions { form: Form::Corrected, ..conditions() }),
+        "GP-UCB ran with printed constants, so its bound has no corrected form here"
+    );
+    let compact = Conditions { setting: Setting::Compact, basis: Some(20), ..conditions() };
+    assert_eq!(
+        reason("theorem4.ucb", compact),
+        "T = 20 is not below K = 20, the number of basis functions; use T <= 19"
+    );
+    assert_eq!(reason("lemma1.mean", compact), "lemma1.mean is not about the compact setting");
+}
+
+#[test]
+fn bounds_are_the_theorems() {
+    let context = Context::new(conditions());
+    let bound = find("theorem2.ucb").unwrap().bound.unwrap()(&context, &quiet()).unwrap();
+    assert!((bound - 5.3291892393).abs() < 1e-10);
+    let mut m = quiet();
+    // G = 1 at tau = T.
+    m.at_tau = AtTau { tau: 20, mean_star: 1.0, variance_star: 0.99, ..m.at_tau };
+    let bound = find("theorem2.pi").unwrap().bound.unwrap()(&context, &m).unwrap();
+    assert!((bound - 3.5291364471).abs() < 1e-10);
+    assert_eq!(
+        context.concentration(20).unwrap().zeta(conditions().delta),
+        theorem2::zeta(500, 20, conditions().delta, Form::Printed)
+    );
+}

@@ -1,0 +1,106 @@
+//! The limit N -> infinity: mu_t and k_t + sigma^2 themselves, over the whole domain.
+
+use pulp::{Simd, WithSimd};
+use theory::{Factor, PANEL};
+
+use super::argmax::{Argmax, Best, acquisition};
+use super::{Estimator, Observation, Rule, Step};
+use crate::prior::Prior;
+use crate::simd::{Cpu, Vector, groups, vectors, vectors_mut};
+use crate::sweep::panel_product;
+
+/// mu_t and k_t + sigma^2 at every point. Entry (i, lane) stands at `i * L + lane`.
+pub struct KnownPrior<'p, const L: usize> {
+    prior: &'p Prior,
+    cpu: Cpu,
+    /// Minus infinity at observed points and padding, which are never chosen.
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+}
+
+impl<'p, const L: usize> KnownPrior<'p, L> {
+    /// The prior, before any observation.
+    pub fn new(prior: &'p Prior, cpu: Cpu) -> Self {
+        let padded = prior.factor.panels() * PANEL;
+        let mut mean = vec![f64::NEG_INFINITY; padded * L];
+        let mut variance = vec![0.0; padded * L];
+        for i in 0..prior.factor.rows() {
+            mean[i * L..(i + 1) * L].fill(prior.mean[i]);
+            variance[i * L..(i + 1) * L].fill(prior.observed_variance(i));
+        }
+        Self { prior, cpu, mean, variance }
+    }
+}
+
+impl<const L: usize> Estimator<L> for KnownPrior<'_, L> {
+    fn choose(&self, rule: &Rule<L>) -> [usize; L] {
+        let (mean, spread) = (&self.mean, &self.variance);
+        self.cpu.run::<L, _>(Argmax { rule, mean, spread, precision: 1.0 })
+    }
+
+    fn observe(&mut self, seen: &Observation<'_, L>, rule: Option<&Rule<L>>) -> Step<L> {
+        for (lane, &point) in seen.points.iter().enumerate() {
+            self.mean[point * L + lane] = f64::NEG_INFINITY;
+        }
+        let next = self.cpu.run::<L, _>(Condition {
+            factor: &self.prior.factor,
+            direction: seen.truth.last_direction(),
+            innovation: seen.truth.last_innovation(),
+            mean: &mut self.mean,
+            variance: &mut self.variance,
+            rule,
+        });
+        Step { next, zero_pivot: [false; L] }
+    }
+
+    fn mean(&self, lane: usize, point: usize) -> f64 {
+        self.mean[point * L + lane]
+    }
+
+    fn variance(&self, lane: usize, point: usize) -> f64 {
+        self.variance[point * L + lane]
+    }
+}
+
+/// mu_t = mu_{t-1} + (F q_t) z_t, k_t = k_{t-1} - (F q_t)^2, and the next choice, in one pass.
+struct Condition<'a, const L: usize> {
+    factor: &'a Factor,
+    direction: &'a [f64],
+    innovation: &'a [f64],
+    mean: &'a mut [f64],
+    variance: &'a mut [f64],
+    rule: Option<&'a Rule<L>>,
+}
+
+impl<const L: usize> WithSimd for Condition<'_, L> {
+    type Output = [usize; L];
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> [usize; L] {
+        let count = groups::<S, L>();
+        let zero = Vector::splat(simd, 0.0);
+        let direction = vectors::<S>(self.direction);
+        let innovation = vectors::<S>(self.innovation);
+        let means = vectors_mut::<S>(self.mean).chunks_exact_mut(PANEL * count);
+        let variances = vectors_mut::<S>(self.variance).chunks_exact_mut(PANEL * count);
+        let value = self.rule.map(|rule| acquisition(simd, rule, 1.0));
+        let mut best = Best::<L>::new();
+        for (p, (mean, variance)) in means.zip(variances).enumerate() {
+            for g in 0..count {
+                let z = Vector::new(simd, innovation[g]);
+                let loadings = panel_product(simd, self.factor.panel(p), direction, count, g);
+                for (row, loading) in loadings.into_iter().enumerate() {
+                    let i = row * count + g;
+                    let updated = Vector::new(simd, mean[i]) + loading * z;
+                    let left = (Vector::new(simd, variance[i]) - loading * loading).at_least(zero);
+                    mean[i] = updated.lanes();
+                    variance[i] = left.lanes();
+                    if let Some(value) = &value {
+                        best.offer(simd, g, p * PANEL + row, value(g, updated, left));
+                    }
+                }
+            }
+        }
+        best.rows()
+    }
+}

@@ -1,0 +1,476 @@
+//! The exact estimators of the paper's section 4.1, revealed only as far as the algorithm looks.
+//!
+//! mu_hat ~ N(mu, S/N) and (N-1) k_hat = V V^T with V = F Z + s E, where S = F F^T + s^2 I,
+//! Z (r x n) and E (M x n) are standard normal and n = N - 1. Rotating R^n makes Z = [A, 0] with A
+//! of Bartlett form. Row i of V is v_i = m_i + s e_i, m_i = (F_i A, 0). Of e_i only its component b_i
+//! along m_i and the squared length rest_i of the remainder are drawn at first:
+//!
+//! residual_i = |v_i|^2 = (|m_i| + s b_i)^2 + s^2 rest_i = (N-1) k_hat(x_i).
+//!
+//! The direction of the remainder is uniform and independent of all that the algorithm has seen, so
+//! it can be revealed one axis at a time, in the frame that the algorithm's own choices define.
+//! Conditioning on x_1..x_t projects all rows off span(v_{x_1}..v_{x_t}); one sweep over F a step
+//! does it, whatever N is. A row without a part in the factor (F_i = 0) has no m_i: its b_i is zero
+//! and its remainder has one more dimension.
+//!
+//! Coordinates are drawn in blocks of [`BLOCK`] steps, so that a trial does not depend on how many
+//! steps follow.
+
+use pulp::{Simd, WithSimd};
+use theory::{Factor, PANEL};
+
+use super::argmax::{Argmax, Best, acquisition};
+use super::frame::{Chosen, Frame};
+use super::{Estimator, Observation, PIVOT_FLOOR, Rule, Step};
+use crate::prior::Prior;
+use crate::random::{Stream, interleaved_normals};
+use crate::simd::{Cpu, Vector, groups, vectors, vectors_mut};
+use crate::sweep::{SquaredLengths, Sweep, panel_product};
+
+/// Steps whose coordinates are drawn together.
+const BLOCK: usize = 16;
+/// Rows whose coordinates are drawn together; part of the order of the draws.
+const TILE: usize = 16;
+/// 1 - beta^2 is kept above this, and 1/|m_i| below [`SHORTEST`], so that nothing overflows.
+const FLATTEST: f64 = 1e-32;
+const SHORTEST: f64 = 1e150;
+
+/// The random streams of the estimators of `L` trials.
+pub struct Streams<const L: usize> {
+    /// What is drawn before any observation.
+    pub setup: [Stream; L],
+    /// Coordinates of all rows, block by block.
+    pub axes: [Stream; L],
+    /// What is drawn for the chosen point.
+    pub steps: [Stream; L],
+}
+
+/// The lazily revealed estimator. Entry (i, lane) of every array stands at `i * L + lane`.
+pub struct Wishart<'p, const L: usize> {
+    prior: &'p Prior,
+    cpu: Cpu,
+    streams: Streams<L>,
+    /// N - 1.
+    n: u64,
+    /// Observations so far.
+    t: usize,
+    s: f64,
+    frame: Frame<L>,
+    /// 1/|m_i|, or 0 where the row has no part in the factor.
+    inverse_length: Vec<f64>,
+    /// b_i.
+    along: Vec<f64>,
+    /// rest_i at the beginning of the current block.
+    rest: Vec<f64>,
+    /// |v_i|^2 after projection.
+    residual: Vec<f64>,
+    /// mu_hat_t; minus infinity at observed points and padding, which are never chosen.
+    mean: Vec<f64>,
+    /// x_{i,t} for the steps of the current block, step by step.
+    axes: Vec<f64>,
+}
+
+impl<'p, const L: usize> Wishart<'p, L> {
+    /// Draws what the algorithm sees before its first observation, for `n_train` = N functions.
+    pub fn draw(prior: &'p Prior, n_train: u64, cpu: Cpu, mut streams: Streams<L>) -> Self {
+        let n = n_train - 1;
+        let factor = &prior.factor;
+        let (rank, padded) = (factor.rank(), factor.panels() * PANEL);
+        let s = prior.total_noise().sqrt();
+        let frame = Frame::draw(rank, n, &mut streams.setup);
+        let mut lengths = vec![0.0; padded * L];
+        let columns = frame.triangle();
+        cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out: &mut lengths });
+        let mut this = Self {
+            prior,
+            cpu,
+            n,
+            t: 0,
+            s,
+            frame,
+            along: vec![0.0; padded * L],
+            rest: vec![0.0; padded * L],
+            residual: vec![0.0; padded * L],
+            mean: vec![f64::NEG_INFINITY; padded * L],
+            axes: vec![0.0; padded * L * BLOCK],
+            inverse_length: lengths,
+            streams,
+        };
+        this.draw_lengths();
+        this.draw_mean(n_train);
+        this
+    }
+
+    /// b_i, rest_i and residual_i; turns |m_i|^2 into 1/|m_i|.
+    fn draw_lengths(&mut self) {
+        let rows = self.prior.factor.rows();
+        let (s, dof) = (self.s, self.dimensions());
+        if self.prior.factor.rank() > 0 {
+            interleaved_normals(&mut self.streams.setup, &mut self.along[..rows * L]);
+        }
+        let rest = &mut self.rest[..rows * L];
+        for (lane, stream) in self.streams.setup.iter_mut().enumerate() {
+            stream.chi_squares_in_lane(dof, lane, rest.as_chunks_mut::<L>().0);
+        }
+        for i in 0..rows * L {
+            let length = self.inverse_length[i].sqrt();
+            if length == 0.0 {
+                // No m_i: what would lie along it belongs to the remainder.
+                self.rest[i] += self.along[i] * self.along[i];
+                self.along[i] = 0.0;
+            } else {
+                self.inverse_length[i] = 1.0 / length;
+            }
+            let reach = length + s * self.along[i];
+            self.residual[i] = reach * reach + s * s * self.rest[i];
+        }
+    }
+
+    /// mu_hat = mu + (F z + s e)/sqrt(N).
+    fn draw_mean(&mut self, n_train: u64) {
+        let factor = &self.prior.factor;
+        let rows = factor.rows();
+        let mut z = vec![0.0; factor.rank() * L];
+        interleaved_normals(&mut self.streams.setup, &mut z);
+        let mut swept = vec![0.0; self.mean.len()];
+        self.cpu.run::<L, _>(Sweep::<L> { factor, weights: &z, out: &mut swept });
+        let mean = &mut self.mean[..rows * L];
+        interleaved_normals(&mut self.streams.setup, mean);
+        let shrink = 1.0 / (n_train as f64).sqrt();
+        for (i, mean) in mean.iter_mut().enumerate() {
+            *mean = self.prior.mean[i / L] + (swept[i] + self.s * *mean) * shrink;
+        }
+    }
+
+    /// Dimensions of a row's remainder before any observation, where the row has an m_i; without a
+    /// factor no row has one.
+    fn dimensions(&self) -> u64 {
+        if self.prior.factor.rank() == 0 { self.n } else { self.n - 1 }
+    }
+
+    /// Draws x_{i,t} for the next [`BLOCK`] steps: x = sqrt(rest) h / sqrt(sum h^2 + chi2_{d-B}) with
+    /// d dimensions left, and only d coordinates where d <= B.
+    fn draw_axes(&mut self) {
+        let rows = self.prior.factor.rows();
+        let left = self.dimensions() - self.t as u64;
+        let beyond = left.saturating_sub(BLOCK as u64);
+        if self.t > 0 {
+            self.cpu.run::<L, _>(SpendAxes::<L> { rest: &mut self.rest, axes: &self.axes });
+        }
+        let mut tile = Tile::<L>::new();
+        for start in (0..rows).step_by(TILE) {
+            let count = TILE.min(rows - start);
+            for (lane, stream) in self.streams.axes.iter_mut().enumerate() {
+                stream.normals_in_lane(lane, &mut tile.normals[..count * BLOCK]);
+                stream.chi_squares_in_lane(beyond, lane, &mut tile.tails[..count]);
+            }
+            tile.usable = [left.min(BLOCK as u64) as usize; TILE];
+            for (row, usable) in tile.usable[..count].iter_mut().enumerate() {
+                if self.widened(start + row) {
+                    *usable = (left + 1).min(BLOCK as u64) as usize;
+                    if left >= BLOCK as u64 {
+                        for (lane, stream) in self.streams.axes.iter_mut().enumerate() {
+                            let extra = stream.normal();
+                            tile.tails[row][lane] += extra * extra;
+                        }
+                    }
+                }
+            }
+            let (rest, axes) = (&self.rest, &mut self.axes);
+            self.cpu.run::<L, _>(PlaceAxes::<L> { tile: &tile, start, count, rest, axes });
+        }
+    }
+
+    /// Whether a row has no m_i although the prior has a factor: its remainder then has one dimension
+    /// more than [`Self::dimensions`].
+    fn widened(&self, row: usize) -> bool {
+        self.prior.factor.rank() > 0 && self.inverse_length[row * L] == 0.0
+    }
+
+    /// rest_i of one entry now, within the current block.
+    fn rest_now(&self, at: usize) -> f64 {
+        let stride = self.rest.len();
+        let spent = self.axes.iter().skip(at).step_by(stride).take(self.t % BLOCK);
+        spent.fold(self.rest[at], |rest, x| rest - x * x)
+    }
+
+    /// 1/(N - t - 1), which turns residuals into k_hat_t.
+    fn precision(&self) -> f64 {
+        1.0 / (self.n - self.t as u64) as f64
+    }
+}
+
+impl<const L: usize> Estimator<L> for Wishart<'_, L> {
+    fn choose(&self, rule: &Rule<L>) -> [usize; L] {
+        let (mean, spread) = (&self.mean, &self.residual);
+        self.cpu.run::<L, _>(Argmax { rule, mean, spread, precision: self.precision() })
+    }
+
+    fn observe(&mut self, seen: &Observation<'_, L>, rule: Option<&Rule<L>>) -> Step<L> {
+        if self.t.is_multiple_of(BLOCK) {
+            self.draw_axes();
+        }
+        let factor = &self.prior.factor;
+        let entry: [usize; L] = std::array::from_fn(|lane| seen.points[lane] * L + lane);
+        let chosen = Chosen {
+            points: seen.points,
+            along: entry.map(|at| self.along[at]),
+            rest: entry.map(|at| self.rest_now(at)),
+            s: self.s,
+        };
+        let outside = self.n - self.t as u64 - self.frame.columns() as u64;
+        self.frame.reveal(self.cpu, factor, &chosen, outside, &mut self.streams.steps);
+
+        let mut step = Step { next: [0; L], zero_pivot: [false; L] };
+        let mut gain = [0.0; L];
+        for (lane, &at) in entry.iter().enumerate() {
+            let usual = self.n as f64 * self.prior.observed_variance(seen.points[lane]);
+            let pivot = self.residual[at];
+            step.zero_pivot[lane] = pivot <= PIVOT_FLOOR * usual;
+            if !step.zero_pivot[lane] {
+                gain[lane] = (seen.values[lane] - self.mean[at]) / pivot.sqrt();
+            }
+            self.mean[at] = f64::NEG_INFINITY;
+        }
+        let stride = self.rest.len();
+        let axis = &self.axes[self.t % BLOCK * stride..][..stride];
+        self.t += 1;
+        let precision = self.precision();
+        step.next = self.cpu.run::<L, _>(Project {
+            factor,
+            weights: self.frame.weights(),
+            axis,
+            s: self.s,
+            gain,
+            inverse_length: &mut self.inverse_length,
+            along: &mut self.along,
+            residual: &mut self.residual,
+            mean: &mut self.mean,
+            rule,
+            precision,
+        });
+        step
+    }
+
+    fn mean(&self, lane: usize, point: usize) -> f64 {
+        self.mean[point * L + lane]
+    }
+
+    fn variance(&self, lane: usize, point: usize) -> f64 {
+        self.residual[point * L + lane] * self.precision()
+    }
+}
+
+/// Steps 2 to 4 of the sampler in one pass over the rows: alpha_i = F_i . (A c), the rotation of each
+/// row, the update of mu_hat and residual, and the next choice.
+///
+/// With beta = alpha_i/|m_i| and gamma = sqrt(1 - beta^2): eps = beta b + gamma x, b <- gamma b - beta x,
+/// |m_i| <- gamma |m_i|, g_i = alpha_i + s eps, mu_hat_i += g_i (y - mu_hat_p)/g_p, residual_i -= g_i^2.
+struct Project<'a, const L: usize> {
+    factor: &'a Factor,
+    weights: &'a [f64],
+    axis: &'a [f64],
+    s: f64,
+    /// (y - mu_hat_p)/g_p.
+    gain: [f64; L],
+    inverse_length: &'a mut [f64],
+    along: &'a mut [f64],
+    residual: &'a mut [f64],
+    mean: &'a mut [f64],
+    rule: Option<&'a Rule<L>>,
+    precision: f64,
+}
+
+impl<const L: usize> WithSimd for Project<'_, L> {
+    type Output = [usize; L];
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> [usize; L] {
+        let mut best = Best::<L>::new();
+        match self.rule {
+            None => self.rows(simd, |_, _, _, _| {}),
+            Some(rule @ Rule::Ucb { .. }) => {
+                let value = acquisition(simd, rule, self.precision);
+                self.rows(simd, |g, row, mean, spread| {
+                    best.offer(simd, g, row, value(g, mean, spread));
+                });
+            }
+            Some(rule @ Rule::Pi { .. }) => {
+                let value = acquisition(simd, rule, self.precision);
+                self.rows(simd, |g, row, mean, spread| {
+                    best.offer(simd, g, row, value(g, mean, spread));
+                });
+            }
+        }
+        best.rows()
+    }
+}
+
+impl<const L: usize> Project<'_, L> {
+    #[inline(always)]
+    fn rows<S: Simd>(self, simd: S, mut offer: impl FnMut(usize, usize, Vector<S>, Vector<S>)) {
+        let count = groups::<S, L>();
+        let at = |slice: &[S::f64s], i: usize| Vector::new(simd, slice[i]);
+        let one = Vector::splat(simd, 1.0);
+        let zero = Vector::splat(simd, 0.0);
+        let flattest = Vector::splat(simd, FLATTEST);
+        let shortest = Vector::splat(simd, SHORTEST);
+        let s = Vector::splat(simd, self.s);
+        let weights = vectors::<S>(self.weights);
+        let gain = vectors::<S>(&self.gain);
+        let size = PANEL * count;
+        let axes = vectors::<S>(self.axis).chunks_exact(size);
+        let inverse_lengths = vectors_mut::<S>(self.inverse_length).chunks_exact_mut(size);
+        let alongs = vectors_mut::<S>(self.along).chunks_exact_mut(size);
+        let residuals = vectors_mut::<S>(self.residual).chunks_exact_mut(size);
+        let means = vectors_mut::<S>(self.mean).chunks_exact_mut(size);
+        let panels = axes.zip(inverse_lengths).zip(alongs).zip(residuals).zip(means);
+        for (p, ((((axis, inverse_length), along), residual), mean)) in panels.enumerate() {
+            for g in 0..count {
+                let gain = at(gain, g);
+                let alphas = panel_product(simd, self.factor.panel(p), weights, count, g);
+                for (row, alpha) in alphas.into_iter().enumerate() {
+                    let i = row * count + g;
+                    let (x, b, inverse) = (at(axis, i), at(along, i), at(inverse_length, i));
+                    let beta = (alpha * inverse).at_most(one).at_least(-one);
+                    let gamma = (one - beta * beta).at_least(flattest).sqrt();
+                    let eps = beta * b + gamma * x;
+                    along[i] = (gamma * b - beta * x).lanes();
+                    inverse_length[i] = (inverse / gamma).at_most(shortest).lanes();
+                    let g_i = alpha + s * eps;
+                    let updated = at(mean, i) + g_i * gain;
+                    let left = (at(residual, i) - g_i * g_i).at_least(zero);
+                    mean[i] = updated.lanes();
+                    residual[i] = left.lanes();
+                    offer(g, p * PANEL + row, updated, left);
+                }
+            }
+        }
+    }
+}
+
+/// Draws for [`TILE`] rows.
+struct Tile<const L: usize> {
+    /// h, row by row.
+    normals: [[f64; L]; TILE * BLOCK],
+    /// chi2_{d-B} of each row.
+    tails: [[f64; L]; TILE],
+    /// Coordinates that exist in each row.
+    usable: [usize; TILE],
+}
+
+impl<const L: usize> Tile<L> {
+    fn new() -> Self {
+        Self { normals: [[0.0; L]; TILE * BLOCK], tails: [[0.0; L]; TILE], usable: [0; TILE] }
+    }
+}
+
+/// Scales a tile's normals to coordinates and puts them in their places.
+struct PlaceAxes<'a, const L: usize> {
+    tile: &'a Tile<L>,
+    start: usize,
+    count: usize,
+    rest: &'a [f64],
+    axes: &'a mut [f64],
+}
+
+impl<const L: usize> WithSimd for PlaceAxes<'_, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let groups = groups::<S, L>();
+        let stride = vectors::<S>(self.rest).len();
+        let rest = vectors::<S>(self.rest);
+        let axes = vectors_mut::<S>(self.axes);
+        let zero = Vector::splat(simd, 0.0);
+        let normals = self.tile.normals.chunks_exact(BLOCK);
+        for (row, (h, tail)) in normals.zip(&self.tile.tails).take(self.count).enumerate() {
+            let usable = self.tile.usable[row];
+            for g in 0..groups {
+                let at = (self.start + row) * groups + g;
+                let h = |j: usize| Vector::new(simd, vectors::<S>(&h[j])[g]);
+                let mut total = Vector::new(simd, vectors::<S>(tail)[g]);
+                for j in 0..usable {
+                    total = total + h(j) * h(j);
+                }
+                let scale = (Vector::new(simd, rest[at]) / total).sqrt();
+                for j in 0..BLOCK {
+                    let x = if j < usable { scale * h(j) } else { zero };
+                    axes[j * stride + at] = x.lanes();
+                }
+            }
+        }
+    }
+}
+
+/// Takes a finished block's coordinates off the remainders: rest <- rest - sum x^2, not below zero.
+struct SpendAxes<'a, const L: usize> {
+    rest: &'a mut [f64],
+    axes: &'a [f64],
+}
+
+impl<const L: usize> WithSimd for SpendAxes<'_, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let rest = vectors_mut::<S>(self.rest);
+        for axis in vectors::<S>(self.axes).chunks_exact(rest.len()) {
+            for (rest, &x) in rest.iter_mut().zip(axis) {
+                let x = Vector::new(simd, x);
+                let left = Vector::new(simd, *rest) - x * x;
+                *rest = left.at_least(Vector::splat(simd, 0.0)).lanes();
+            }
+        }
+    }
+}
+
+/// The draws of [`Wishart::draw`] and its product F A, alone: the floor of `regretta bench`.
+pub(crate) fn draw_setup<const L: usize>(
+    prior: &Prior,
+    n_train: u64,
+    cpu: Cpu,
+    streams: &mut [Stream; L],
+    buffer: &mut [f64],
+) -> f64 {
+    let factor = &prior.factor;
+    let frame = Frame::draw(factor.rank(), n_train - 1, streams);
+    let mut lengths = vec![0.0; factor.panels() * PANEL * L];
+    let columns = frame.triangle();
+    cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out: &mut lengths });
+    for stream in streams {
+        stream.normals(buffer);
+        stream.chi_squares(n_train - 2, buffer);
+        stream.normals(&mut buffer[..factor.rank()]);
+        stream.normals(buffer);
+    }
+    lengths[0] + buffer[0]
+}
+
+/// The draws of step t, alone: the floor of `regretta bench`.
+pub(crate) fn draw_step<const L: usize>(
+    prior: &Prior,
+    n_train: u64,
+    t: usize,
+    streams: &mut Streams<L>,
+    buffer: &mut [f64],
+) {
+    let (rows, rank) = (prior.factor.rows(), prior.factor.rank());
+    let left = n_train - 2 - t as u64;
+    for lane in 0..L {
+        if t.is_multiple_of(BLOCK) {
+            for start in (0..rows).step_by(TILE) {
+                let count = TILE.min(rows - start);
+                let mut normals = [0.0; TILE * BLOCK];
+                streams.axes[lane].normals(&mut normals[..count * BLOCK]);
+                let tails = &mut buffer[start..start + count];
+                streams.axes[lane].chi_squares(left.saturating_sub(BLOCK as u64), tails);
+                buffer[start] += normals[0];
+            }
+        }
+        let columns = rank.min(left as usize);
+        streams.steps[lane].normals(&mut buffer[..columns]);
+        buffer[0] += streams.steps[lane].chi_square(left + 1 - columns as u64);
+    }
+}

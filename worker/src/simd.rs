@@ -1,0 +1,121 @@
+//! Vectors of doubles, one lane per trial of a lockstep group.
+//!
+//! Kernels are written once over [`Vector`]; `pulp` compiles them for each instruction set and
+//! picks one at run time. Only operations that IEEE 754 rounds exactly are offered, and none is
+//! fused, so every instruction set gives the same bits as plain scalar code.
+
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use pulp::{Arch, Scalar, Simd, WithSimd};
+
+/// The instruction set that kernels run with.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpu(Arch);
+
+impl Cpu {
+    /// The widest instruction set that this CPU has.
+    pub fn detect() -> Self {
+        Self(Arch::new())
+    }
+
+    /// Plain scalar code, for comparison.
+    pub fn plain() -> Self {
+        Self(Arch::Scalar)
+    }
+
+    /// Runs a kernel over groups of `L` lanes; a single lane has nothing to vectorise across.
+    pub(crate) fn run<const L: usize, K: WithSimd>(self, kernel: K) -> K::Output {
+        if L == 1 { kernel.with_simd(Scalar) } else { self.0.dispatch(kernel) }
+    }
+}
+
+/// Some lanes of a value, as many as the instruction set holds in a register.
+#[derive(Clone, Copy)]
+pub(crate) struct Vector<S: Simd> {
+    simd: S,
+    lanes: S::f64s,
+}
+
+/// How many vectors make up `L` lanes.
+#[inline(always)]
+pub(crate) fn groups<S: Simd, const L: usize>() -> usize {
+    const { assert!(L.is_power_of_two()) };
+    L.div_ceil(S::F64_LANES)
+}
+
+impl<S: Simd> Vector<S> {
+    #[inline(always)]
+    pub(crate) fn splat(simd: S, value: f64) -> Self {
+        Self { simd, lanes: simd.splat_f64s(value) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn new(simd: S, lanes: S::f64s) -> Self {
+        Self { simd, lanes }
+    }
+
+    #[inline(always)]
+    pub(crate) fn lanes(self) -> S::f64s {
+        self.lanes
+    }
+
+    #[inline(always)]
+    pub(crate) fn sqrt(self) -> Self {
+        Self { lanes: self.simd.sqrt_f64s(self.lanes), ..self }
+    }
+
+    /// `self` where it is greater than `other`, else `other`.
+    #[inline(always)]
+    pub(crate) fn at_least(self, other: Self) -> Self {
+        self.where_greater(self, other, self, other)
+    }
+
+    /// `self` where it is less than `other`, else `other`.
+    #[inline(always)]
+    pub(crate) fn at_most(self, other: Self) -> Self {
+        self.where_greater(other, self, self, other)
+    }
+
+    /// `yes` where a > b, else `no`.
+    #[inline(always)]
+    pub(crate) fn where_greater(self, a: Self, b: Self, yes: Self, no: Self) -> Self {
+        let mask = self.simd.greater_than_f64s(a.lanes, b.lanes);
+        Self { lanes: self.simd.select_f64s(mask, yes.lanes, no.lanes), ..self }
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, $simd:ident) => {
+        impl<S: Simd> $trait for Vector<S> {
+            type Output = Self;
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                Self { lanes: self.simd.$simd(self.lanes, other.lanes), ..self }
+            }
+        }
+    };
+}
+operator!(Add, add, add_f64s);
+operator!(Sub, sub, sub_f64s);
+operator!(Mul, mul, mul_f64s);
+operator!(Div, div, div_f64s);
+
+impl<S: Simd> Neg for Vector<S> {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self { lanes: self.simd.neg_f64s(self.lanes), ..self }
+    }
+}
+
+/// A slice seen as vectors.
+#[inline(always)]
+pub(crate) fn vectors<S: Simd>(slice: &[f64]) -> &[S::f64s] {
+    S::as_simd_f64s(slice).0
+}
+
+/// A mutable slice seen as vectors.
+#[inline(always)]
+pub(crate) fn vectors_mut<S: Simd>(slice: &mut [f64]) -> &mut [S::f64s] {
+    S::as_mut_simd_f64s(slice).0
+}

@@ -1,0 +1,421 @@
+//! A lockstep group: `L` trials of one cell, step by step.
+
+use study::Failure;
+use study::cell::{Dependence, Estimator as Route, Policy};
+use theory::Measurement;
+use theory::measurement::{AtTau, Deviation, EstimatedAtTau};
+
+use super::Trials;
+use super::shuffle::Shuffle;
+use super::tally::Tally;
+use crate::estimator::known_prior::KnownPrior;
+use crate::estimator::sample::Samples;
+use crate::estimator::wishart::{Streams, Wishart};
+use crate::estimator::{Estimator, Observation, Rule, dense, simulated};
+use crate::posterior::{Located, Posterior};
+use crate::prior::{ACCURACY_FLOOR, Prior};
+use crate::random::{Key, Purpose, Stream, interleaved_normals};
+use crate::sweep::Sweep;
+
+/// mu_t and k_t at a point.
+#[derive(Clone, Copy)]
+struct Truth {
+    mean: f64,
+    variance: f64,
+}
+
+/// The state of a group before its next step.
+pub(super) struct Lockstep<'a, const L: usize> {
+    trials: &'a Trials<'a>,
+    estimator: Option<Box<dyn Estimator<L> + 'a>>,
+    posterior: Posterior<L>,
+    /// f, entry (i, lane) at `i * L + lane`.
+    f: Vec<f64>,
+    noise: [Stream; L],
+    tally: [Tally; L],
+    star: Located<L>,
+    /// Where Lemma 1 is probed; of no meaning in lanes where no unobserved point is left.
+    probe: Located<L>,
+    probe_left: [bool; L],
+    /// Points in a random order: those of a design, or candidates for the probe.
+    order: [Shuffle; L],
+}
+
+impl<'a, const L: usize> Lockstep<'a, L> {
+    /// Draws the functions and the estimators.
+    pub(super) fn new(trials: &'a Trials<'a>, replicates: [u64; L]) -> Self {
+        let prior = trials.prior;
+        let streams = |purpose: Purpose| {
+            let dependence = match purpose {
+                Purpose::Estimator | Purpose::EstimatorAxes | Purpose::EstimatorSteps => {
+                    Dependence::Estimator
+                }
+                _ => Dependence::Function,
+            };
+            let identity = trials.cell.random_identity(dependence);
+            replicates.map(|r| Stream::new(Key::new(trials.seed, &identity, r, purpose)))
+        };
+        let f = draw_functions(trials, streams(Purpose::Function));
+        let mut tally: [Tally; L] = std::array::from_fn(|lane| {
+            Tally::new((0..prior.factor.rows()).map(|i| f[i * L + lane]))
+        });
+        for tally in &mut tally {
+            tally.target = trials.cell.policy.gap().map(|gap| tally.f_star + gap);
+        }
+        let order = match trials.cell.policy {
+            Policy::Fixed(_) => Purpose::Design,
+            Policy::Random => Purpose::Policy,
+            _ => Purpose::Probe,
+        };
+        let mut order = streams(order).map(|stream| Shuffle::new(prior.factor.rows(), stream));
+        let posterior = Posterior::new(prior, trials.cpu);
+        let star = posterior.locate(prior, std::array::from_fn(|lane| tally[lane].x_star));
+        let probing = trials.cell.policy.training().is_some();
+        let probes = std::array::from_fn(|lane| {
+            if probing { order[lane].draw().expect("a domain has at least one point") } else { 0 }
+        });
+        Self {
+            trials,
+            estimator: draw_estimator(trials, streams),
+            probe: posterior.locate(prior, probes),
+            probe_left: [probing; L],
+            posterior,
+            f,
+            noise: streams(Purpose::Noise),
+            tally,
+            star,
+            order,
+        }
+    }
+
+    /// Runs to the last checkpoint and hands over each lane's outcome at every checkpoint.
+    pub(super) fn run(
+        mut self,
+        emit: &mut impl FnMut(usize, u32, Result<Measurement, Failure>),
+    ) {
+        let horizon = self.trials.checkpoints.last().copied().unwrap_or(0);
+        let mut next = self.first_choice();
+        for t in 1..=horizon {
+            let points = next.expect("a cell is refused where a choice before its horizon is missing");
+            let mut here = self.posterior.locate(self.trials.prior, points);
+            let values = self.observe(t, &here);
+            next = self.condition(t, &points, &values);
+            self.renew_probes(&points);
+            if self.trials.checkpoints.binary_search(&t).is_ok() {
+                self.posterior.advance(&mut here);
+                let ahead = next.map(|points| self.posterior.locate(self.trials.prior, points));
+                for lane in 0..L {
+                    let measured = self.measure(lane, t, &here, values[lane], ahead.as_ref());
+                    emit(lane, t, self.tally[lane].failure.map_or(Ok(measured), Err));
+                }
+            }
+        }
+    }
+
+    /// The rule by which evaluation t is chosen.
+    fn rule(&self, t: u32) -> Option<Rule<L>> {
+        match self.trials.cell.policy {
+            Policy::PemUcb { .. } | Policy::KnownUcb { .. } => {
+                self.trials.zetas.get(t as usize - 1).map(|&zeta| Rule::Ucb { zeta })
+            }
+            Policy::PemPi { gap, .. } | Policy::KnownPi { gap } => {
+                Some(Rule::Pi { target: std::array::from_fn(|lane| self.tally[lane].f_star + gap) })
+            }
+            Policy::Fixed(_) | Policy::Random => None,
+        }
+    }
+
+    fn first_choice(&mut self) -> Option<[usize; L]> {
+        match (self.rule(1), &self.estimator) {
+            (Some(rule), Some(estimator)) => Some(estimator.choose(&rule)),
+            _ => self.draw_order(),
+        }
+    }
+
+    /// The next points of a random order. A fixed design keeps its probe for the very end.
+    fn draw_order(&mut self) -> Option<[usize; L]> {
+        let mut points = [0; L];
+        for (lane, point) in points.iter_mut().enumerate() {
+            let last = self.probe_left[lane].then_some(self.probe.points[lane]);
+            *point = self.order[lane].draw().or(last)?;
+        }
+        Some(points)
+    }
+
+    /// Observes y_t at each lane's point and brings everything but the estimator up to date.
+    fn observe(&mut self, t: u32, here: &Located<L>) -> [f64; L] {
+        let prior = self.trials.prior;
+        let noise = prior.noise_variance;
+        let mut values = [0.0; L];
+        let (mut surprise, mut predictive) = ([0.0; L], [1.0; L]);
+        for lane in 0..L {
+            let point = here.points[lane];
+            let truth = unobserved(prior, here, lane);
+            let snapshot = self.snapshot(lane, t, point, truth);
+            let f = self.f[point * L + lane];
+            let y = f + noise.sqrt() * self.noise[lane].normal();
+            let tally = &mut self.tally[lane];
+            tally.offer_tau(snapshot);
+            tally.observe(point, f, y);
+            values[lane] = y;
+            surprise[lane] = y - truth.mean;
+            if self.sound(lane, t, truth.variance + noise) {
+                predictive[lane] = truth.variance + noise;
+            }
+            let tally = &mut self.tally[lane];
+            tally.k_xy += surprise[lane] * surprise[lane] / predictive[lane];
+            if noise > 0.0 {
+                tally.information += 0.5 * libm::log1p(truth.variance / noise);
+            }
+        }
+        self.posterior.observe(here, &surprise, &predictive);
+        self.posterior.advance(&mut self.star);
+        self.posterior.advance(&mut self.probe);
+        values
+    }
+
+    /// The proof's quantities if tau were t (given t - 1 observations).
+    fn snapshot(&self, lane: usize, t: u32, point: usize, truth: Truth) -> AtTau {
+        let prior = self.trials.prior;
+        let tally = &self.tally[lane];
+        let star = self.truth_at_star(lane);
+        let estimated = self.estimator.as_ref().map(|estimator| {
+            if self.trials.cell.policy.training().is_none() {
+                return EstimatedAtTau {
+                    mean_star: star.mean,
+                    variance_star: star.variance + prior.noise_variance,
+                    mean_tau: truth.mean,
+                    variance_tau: truth.variance + prior.noise_variance,
+                };
+            }
+            // At an observed point the estimator interpolates.
+            let (mean_star, variance_star) = match tally.star_value {
+                Some(y) => (y, 0.0),
+                None => (estimator.mean(lane, tally.x_star), estimator.variance(lane, tally.x_star)),
+            };
+            EstimatedAtTau {
+                mean_star,
+                variance_star,
+                mean_tau: estimator.mean(lane, point),
+                variance_tau: estimator.variance(lane, point),
+            }
+        });
+        AtTau {
+            tau: t,
+            mean_star: star.mean,
+            variance_star: star.variance,
+            mean_tau: truth.mean,
+            variance_tau: truth.variance,
+            f_tau: self.f[point * L + lane],
+            zeta: self.trials.zetas.get(t as usize - 1).copied(),
+            estimated,
+            compact: None,
+            star_seen: tally.star_value.is_some(),
+        }
+    }
+
+    /// Conditions the estimator on y_t and returns the points of evaluation t + 1, if there is one.
+    fn condition(&mut self, t: u32, points: &[usize; L], values: &[f64; L]) -> Option<[usize; L]> {
+        let exhausted = t as usize == self.trials.prior.factor.rows();
+        let rule = self.rule(t + 1).filter(|_| !exhausted);
+        let mut chosen = None;
+        if let Some(estimator) = &mut self.estimator {
+            let seen = Observation { points, values, truth: &self.posterior };
+            let step = estimator.observe(&seen, rule.as_ref());
+            for (tally, zero_pivot) in self.tally.iter_mut().zip(step.zero_pivot) {
+                if zero_pivot {
+                    tally.fail(Failure::ZeroPivot { step: t });
+                }
+            }
+            chosen = rule.map(|_| step.next);
+        }
+        match self.trials.cell.policy {
+            Policy::Fixed(_) | Policy::Random if !exhausted => self.draw_order(),
+            _ => chosen,
+        }
+    }
+
+    /// A probe that has just been observed gives way to the next unobserved point of its random order,
+    /// which is uniform over the unobserved points and independent of all else.
+    fn renew_probes(&mut self, points: &[usize; L]) {
+        for lane in 0..L {
+            if !self.probe_left[lane] || self.probe.points[lane] != points[lane] {
+                continue;
+            }
+            let chosen = &self.tally[lane].chosen;
+            let order = &mut self.order[lane];
+            match std::iter::from_fn(|| order.draw()).find(|point| !chosen.contains(point)) {
+                Some(point) => {
+                    self.posterior.relocate(self.trials.prior, &mut self.probe, lane, point);
+                }
+                None => self.probe_left[lane] = false,
+            }
+        }
+    }
+
+    fn measure(
+        &mut self,
+        lane: usize,
+        t: u32,
+        here: &Located<L>,
+        y: f64,
+        ahead: Option<&Located<L>>,
+    ) -> Measurement {
+        let prior = self.trials.prior;
+        let seen = observed(prior, here, lane, y);
+        let (mut probe, mut star, mut next, mut at_seen) = (None, None, None, None);
+        if self.trials.cell.policy.training().is_some() {
+            if self.probe_left[lane] {
+                let truth = unobserved(prior, &self.probe, lane);
+                probe = self.deviation(lane, t, self.probe.points[lane], truth);
+            }
+            if self.tally[lane].star_value.is_none() {
+                let truth = unobserved(prior, &self.star, lane);
+                star = self.deviation(lane, t, self.star.points[lane], truth);
+            }
+            if let Some(ahead) = ahead {
+                next = self.deviation(lane, t, ahead.points[lane], unobserved(prior, ahead, lane));
+            }
+            let scale = seen.variance + prior.noise_variance;
+            if scale > ACCURACY_FLOOR * prior.c {
+                // mu_hat_t(x_t) = y_t and k_hat_t(x_t) = 0.
+                at_seen = Some(Deviation { error: squared(y - seen.mean) / scale, ratio: 0.0 });
+            }
+        }
+        let tally = &self.tally[lane];
+        let point = here.points[lane];
+        Measurement {
+            t,
+            x: point as u32,
+            y,
+            f: self.f[point * L + lane],
+            f_star: tally.f_star,
+            x_star: tally.x_star as u32,
+            f_range: tally.f_range,
+            zeta: self.trials.zetas.get(t as usize - 1).copied(),
+            target: tally.target,
+            best_sample_regret: tally.f_star - tally.f_max,
+            simple_regret: tally.f_star - tally.f_at_y_max,
+            cumulative_regret: tally.cumulative_regret,
+            probe,
+            star,
+            next,
+            observed: at_seen,
+            k_xy: tally.k_xy,
+            star_seen: tally.star_value.is_some(),
+            at_tau: tally.at_tau.expect("every observation offers a snapshot"),
+            y_max: tally.y_max,
+            f_at_y_max: tally.f_at_y_max,
+            f_max: tally.f_max,
+            y_at_f_max: tally.y_at_f_max,
+            information: (prior.noise_variance > 0.0).then_some(tally.information),
+        }
+    }
+
+    /// Lemma 1's statistics at an unobserved point.
+    fn deviation(&mut self, lane: usize, t: u32, point: usize, truth: Truth) -> Option<Deviation> {
+        let scale = truth.variance + self.trials.prior.noise_variance;
+        if !self.sound(lane, t, scale) {
+            return None;
+        }
+        let estimator = self.estimator.as_ref()?;
+        Some(Deviation {
+            error: squared(estimator.mean(lane, point) - truth.mean) / scale,
+            ratio: estimator.variance(lane, point) / scale,
+        })
+    }
+
+    /// Whether a predictive variance is above the accuracy floor; otherwise the trial fails.
+    fn sound(&mut self, lane: usize, t: u32, variance: f64) -> bool {
+        let sound = variance > ACCURACY_FLOOR * self.trials.prior.c;
+        if !sound {
+            self.tally[lane].fail(Failure::AccuracyFloor { step: t });
+        }
+        sound
+    }
+
+    /// mu_t and k_t at x*, observed or not.
+    fn truth_at_star(&self, lane: usize) -> Truth {
+        let prior = self.trials.prior;
+        match self.tally[lane].star_value {
+            Some(y) => observed(prior, &self.star, lane, y),
+            None => unobserved(prior, &self.star, lane),
+        }
+    }
+}
+
+fn squared(x: f64) -> f64 {
+    x * x
+}
+
+/// mu_t and k_t at a point that has not been observed: k_t = F_x C F_x^T + w.
+fn unobserved<const L: usize>(prior: &Prior, at: &Located<L>, lane: usize) -> Truth {
+    let variance = at.variance[lane];
+    Truth {
+        mean: prior.mean[at.points[lane]] + at.mean[lane],
+        variance: if variance > 0.0 { variance } else { 0.0 } + prior.white,
+    }
+}
+
+/// mu_t and k_t at an observed point x_j, where y_j also tells of the white part. With
+/// q = sigma^2/s^2: mu_t = y_j - q (y_j - mu_j - F_j m), k_t = q w + q^2 F_j C F_j^T.
+fn observed<const L: usize>(prior: &Prior, at: &Located<L>, lane: usize, y: f64) -> Truth {
+    let total = prior.total_noise();
+    let share = if total > 0.0 { prior.noise_variance / total } else { 0.0 };
+    let fit = prior.mean[at.points[lane]] + at.mean[lane];
+    let variance = at.variance[lane];
+    let variance = if variance > 0.0 { variance } else { 0.0 };
+    Truth {
+        mean: y - share * (y - fit),
+        variance: share * prior.white + share * share * variance,
+    }
+}
+
+/// f = mu + F z + sqrt(w) e.
+fn draw_functions<const L: usize>(trials: &Trials<'_>, mut streams: [Stream; L]) -> Vec<f64> {
+    let prior = trials.prior;
+    let factor = &prior.factor;
+    let mut weights = vec![0.0; factor.rank() * L];
+    interleaved_normals(&mut streams, &mut weights);
+    let mut f = vec![0.0; factor.panels() * theory::PANEL * L];
+    trials.cpu.run::<L, _>(Sweep::<L> { factor, weights: &weights, out: &mut f });
+    f.truncate(factor.rows() * L);
+    if prior.white > 0.0 {
+        let mut white = vec![0.0; f.len()];
+        interleaved_normals(&mut streams, &mut white);
+        let scale = prior.white.sqrt();
+        f.iter_mut().zip(&white).for_each(|(f, e)| *f += scale * e);
+    }
+    for (f, mean) in f.chunks_exact_mut(L).zip(&prior.mean) {
+        f.iter_mut().for_each(|f| *f += mean);
+    }
+    f
+}
+
+fn draw_estimator<'a, const L: usize>(
+    trials: &'a Trials<'a>,
+    streams: impl Fn(Purpose) -> [Stream; L],
+) -> Option<Box<dyn Estimator<L> + 'a>> {
+    let prior = trials.prior;
+    let Some(training) = trials.cell.policy.training() else {
+        return match trials.cell.policy {
+            Policy::Random => None,
+            _ => Some(Box::new(KnownPrior::new(prior, trials.cpu))),
+        };
+    };
+    let mut setup = streams(Purpose::Estimator);
+    Some(match training.estimator {
+        Route::Wishart => {
+            let axes = streams(Purpose::EstimatorAxes);
+            let steps = streams(Purpose::EstimatorSteps);
+            let streams = Streams { setup, axes, steps };
+            Box::new(Wishart::draw(prior, training.n, trials.cpu, streams))
+        }
+        Route::Dense => Box::new(Samples(std::array::from_fn(|lane| {
+            dense::draw(prior, training.n, &mut setup[lane])
+        }))),
+        Route::Simulated => Box::new(Samples(std::array::from_fn(|lane| {
+            simulated::draw(prior, training.n, &mut setup[lane])
+        }))),
+    })
+}

@@ -1,0 +1,185 @@
+//! The trial: a pure function of (study seed, cell, replicate).
+//!
+//! A function f is drawn from the prior, estimators are drawn from their law, T points are chosen and
+//! observed one after the other, and at every checkpoint what the claims need is measured. Trials of a
+//! cell run in lockstep groups that share the sweeps over the prior's factor; no trial's bits depend
+//! on the group that it ran in, on the CPU, or on how many steps follow a checkpoint.
+
+mod lockstep;
+mod shuffle;
+mod tally;
+
+use std::ops::Range;
+
+use study::cell::{Cell, Estimator, Policy, Training};
+use study::{Failure, Record};
+use theory::theorem2;
+
+use crate::prior::Prior;
+use crate::simd::Cpu;
+use lockstep::Lockstep;
+
+/// Trials per lockstep group, unless the domain is too large for that many.
+pub const LANES: usize = 8;
+
+/// Memory that a lockstep group may take before trials run one at a time.
+const GROUP_BYTES: usize = 256 << 20;
+
+/// Doubles per point and trial that the estimator and the function take.
+const DOUBLES_PER_POINT: usize = 24;
+
+/// A cell that cannot be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// More evaluations than points.
+    #[error("T = {horizon} is more than the domain's M = {points} points; evaluated points are not chosen again, use T <= {points}")]
+    HorizonBeyondDomain {
+        /// The largest checkpoint.
+        horizon: u32,
+        /// M.
+        points: usize,
+    },
+    /// No checkpoint, or checkpoints out of order.
+    #[error("checkpoints {0:?} are not an ascending list of whole numbers from 1 on")]
+    Checkpoints(Vec<u32>),
+    /// k_hat_T needs N - T - 1 > 0.
+    #[error("N = {n} training functions are too few for T = {horizon} evaluations; use N >= {}", horizon + 2)]
+    TooFewFunctions {
+        /// N.
+        n: u64,
+        /// The largest checkpoint.
+        horizon: u32,
+    },
+    /// zeta_t is not a real number.
+    #[error("zeta_{step} of GP-UCB does not exist for N = {n}, delta = {delta}: N is below 4 log(6/delta) + t + 1; Theorem 2 asks for N >= 4 log(6/delta) + T + 2 = {least}")]
+    NoExplorationWeight {
+        /// The evaluation.
+        step: u32,
+        /// N.
+        n: u64,
+        /// delta.
+        delta: f64,
+        /// The least N of the theorem.
+        least: u64,
+    },
+    /// PI's target has to be at least max f.
+    #[error("pi_gap = {0} must be a finite number that is not negative: PI's target is an upper bound of f")]
+    Gap(f64),
+    /// The cell's noise is not that of the prior.
+    #[error("the cell's noise variance {cell} is not the prior's {prior}")]
+    OtherPrior {
+        /// In the cell.
+        cell: f64,
+        /// In the prior.
+        prior: f64,
+    },
+}
+
+/// Runs the trials of one cell.
+pub struct Trials<'a> {
+    prior: &'a Prior,
+    cell: Cell,
+    seed: u64,
+    checkpoints: &'a [u32],
+    cpu: Cpu,
+    /// zeta_t for t = 1..=T+1; empty where the policy has none, shorter where the last does not exist.
+    zetas: Vec<f64>,
+}
+
+impl<'a> Trials<'a> {
+    /// Checks that every trial of the cell can be run up to the last checkpoint.
+    pub fn new(
+        prior: &'a Prior,
+        cell: Cell,
+        seed: u64,
+        checkpoints: &'a [u32],
+        cpu: Cpu,
+    ) -> Result<Self, Error> {
+        let ascending = checkpoints.windows(2).all(|pair| pair[0] < pair[1]);
+        let horizon = match (checkpoints.first(), checkpoints.last()) {
+            (Some(&first), Some(&last)) if first > 0 && ascending => last,
+            _ => return Err(Error::Checkpoints(checkpoints.to_vec())),
+        };
+        let points = prior.factor.rows();
+        if horizon as usize > points {
+            return Err(Error::HorizonBeyondDomain { horizon, points });
+        }
+        if let Some(Training { n, .. }) = cell.policy.training()
+            && n < u64::from(horizon) + 2
+        {
+            return Err(Error::TooFewFunctions { n, horizon });
+        }
+        if let Some(gap) = cell.policy.gap()
+            && !(gap >= 0.0 && gap < f64::INFINITY)
+        {
+            return Err(Error::Gap(gap));
+        }
+        if cell.noise_variance != prior.noise_variance {
+            return Err(Error::OtherPrior { cell: cell.noise_variance, prior: prior.noise_variance });
+        }
+        let zetas = exploration_weights(&cell.policy, horizon)?;
+        Ok(Self { prior, cell, seed, checkpoints, cpu, zetas })
+    }
+
+    /// Runs replicates and hands over their records, in order of replicate and checkpoint.
+    pub fn run(&self, replicates: Range<u64>, sink: &mut impl FnMut(Record)) {
+        if self.lanes() == 1 {
+            replicates.for_each(|replicate| self.group([replicate], 1, sink));
+            return;
+        }
+        let mut first = replicates.start;
+        while first < replicates.end {
+            let live = (replicates.end - first).min(LANES as u64) as usize;
+            // Lanes beyond the last replicate repeat it; their records are dropped.
+            let last = replicates.end - 1;
+            let lanes = std::array::from_fn::<u64, LANES, _>(|lane| last.min(first + lane as u64));
+            self.group(lanes, live, sink);
+            first += live as u64;
+        }
+    }
+
+    /// The same, one trial at a time.
+    pub fn run_alone(&self, replicates: Range<u64>, sink: &mut impl FnMut(Record)) {
+        replicates.for_each(|replicate| self.group([replicate], 1, sink));
+    }
+
+    /// How many trials run in lockstep: fewer where the domain is large, and one for the oracles.
+    pub fn lanes(&self) -> usize {
+        let oracle = self.cell.policy.training().is_some_and(|t| t.estimator != Estimator::Wishart);
+        let (points, rank) = (self.prior.factor.rows(), self.prior.factor.rank());
+        let bytes = LANES * 8 * (points * DOUBLES_PER_POINT + rank * rank);
+        if oracle || bytes > GROUP_BYTES { 1 } else { LANES }
+    }
+
+    fn group<const L: usize>(&self, replicates: [u64; L], live: usize, sink: &mut impl FnMut(Record)) {
+        let id = self.cell.id();
+        Lockstep::new(self, replicates).run(&mut |lane, t, outcome: Result<_, Failure>| {
+            if lane < live {
+                sink(Record { cell: id, replicate: replicates[lane], t, outcome });
+            }
+        });
+    }
+}
+
+/// zeta_1..=zeta_{T+1}, the last only where it exists.
+fn exploration_weights(policy: &Policy, horizon: u32) -> Result<Vec<f64>, Error> {
+    let mut weights = Vec::new();
+    for step in 1..=horizon + 1 {
+        let weight = match *policy {
+            Policy::PemUcb { training, delta, constants } => {
+                theorem2::zeta(training.n, step, delta, constants.form())
+            }
+            Policy::KnownUcb { delta } => Some(theorem2::zeta_known_prior(delta)),
+            _ => return Ok(weights),
+        };
+        match (weight, policy.training(), policy.delta()) {
+            (Some(weight), ..) => weights.push(weight),
+            (None, Some(Training { n, .. }), Some(delta)) if step <= horizon => {
+                let least = theorem2::least_n(horizon, delta);
+                return Err(Error::NoExplorationWeight { step, n, delta: delta.get(), least });
+            }
+            (None, ..) => {}
+        }
+    }
+    Ok(weights)
+}
