@@ -1,7 +1,7 @@
 //! Lemma 3: the compact twin of Lemma 1, with the same a_t and b_t ([`crate::lemma1`]), and the
 //! exact bias of its estimators.
 //!
-//! The lemma claims E[mu_hat_t] = mu_t and E[k_hat_t] = k_t + sigma_bar^2. The estimators
+//! The lemma claims `E[mu_hat_t] = mu_t` and `E[k_hat_t] = k_t + sigma_bar^2`. The estimators
 //! condition on Phi_t^T Sigma_hat Phi_t **without** sigma^2 I while y_t carries noise, so with
 //! B = Sigma + sigma^2 (Phi(x_bar) Phi(x_bar)^T)^-1 what they estimate is
 //!

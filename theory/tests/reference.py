@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """Reference values for theory/tests/reference.rs, from mpmath at 40 digits or more.
 
-Run `python3 reference.py > reference.json` (about two minutes). Every value is computed by another
+Run `python3 reference.py reference.json [group ..]` (about four minutes for all). Every value is computed by another
 route than the Rust code's: plain power series for the incomplete functions, adaptive quadrature of
 the beta density for the laws, Kummer's function for the conditional law. Inputs are f64 numbers,
 taken exactly; a row is [inputs .., value], all as strings, "none" where a constant does not exist.
 """
 import json
 import sys
+import time
 
 from mpmath import (erf, erfc, erfinv, exp, hyp1f1, log, loggamma,
                     log1p, matrix, mp, mpf, nstr, pi, quad, sqrt)
 
 mp.dps = 40
-DIGITS = 25
+DIGITS = 20
 
 
 def text(value):
@@ -86,22 +87,36 @@ def ln_beta_tails(a, b, x):
         return [log(p), log(q)]
 
 
-def solve(f, low, high):
+def solve(f, low, high, digits=DIGITS):
     """A root of a monotone function between two arguments, by the Illinois method."""
     a, b = mpf(low), mpf(high)
     fa, fb = f(a), f(b)
     if fa * fb > 0:
         raise ValueError("not a bracket")
+    side = 0
     for step in range(200):
         x = (a * fb - b * fa) / (fb - fa) if step % 8 else (a + b) / 2
         fx = f(x)
-        if fx == 0 or abs(b - a) < abs(x) * mpf(10) ** (-DIGITS) or abs(fx) < mpf(10) ** (-DIGITS - 3):
+        if fx == 0 or abs(b - a) < abs(x) * mpf(10) ** -digits or abs(fx) < mpf(10) ** -(digits + 1):
             return x
         if (fx > 0) == (fb > 0):
-            b, fb, fa = x, fx, fa / 2
+            b, fb = x, fx
+            fa, side = (fa / 2 if side == 1 else fa), 1
         else:
-            a, fa, fb = x, fx, fb / 2
+            a, fa = x, fx
+            fb, side = (fb / 2 if side == -1 else fb), -1
     raise ValueError("no convergence")
+
+
+def bisect(f, inside, outside):
+    """The zero between f(inside) < 0 and f(outside) > 0, for cheap f."""
+    for _ in range(90):
+        middle = (inside + outside) / 2
+        if f(middle) < 0:
+            inside = middle
+        else:
+            outside = middle
+    return inside
 
 
 def chi2_quantile(k, p):
@@ -123,7 +138,9 @@ def beta_quantile(a, b, p):
     a, b, p = mpf(a), mpf(b), mpf(p)
     mean, sd = a / (a + b), sqrt(a * b / ((a + b) ** 2 * (a + b + 1)))
     low, high = max(mean - 9 * sd, mpf("1e-9")), min(mean + 12 * sd, 1 - mpf("1e-9"))
-    return solve(lambda x: beta_tails(a, b, x)[0] - p, low, high)
+    # The series converges like x^n, so the smaller of x and 1 - x; no tail here is extreme.
+    cdf = lambda x: lower_beta(a, b, x) if 2 * x < 1 else 1 - lower_beta(b, a, 1 - x)
+    return solve(lambda x: cdf(x) - p, low, high)
 
 
 def normal_quantile(p):
@@ -148,7 +165,8 @@ def beta_quad(alpha, beta_, f):
             return mpf(0)
         return exp((alpha - 1) * log(p) + (beta_ - 1) * log1p(-p) - norm) * f(p)
 
-    return quad(g, cuts)
+    with mp.workdps(min(mp.dps, 25)):
+        return quad(g, cuts)
 
 
 def error_tails(n, t, a):
@@ -170,15 +188,20 @@ def given_tails(n, t, k, a):
     sd = sqrt(mean * (1 - mean) / (n / 2 + half)) * 2
     cuts = [mpf(0)] + [mean + j * sd for j in (-8, -5, -3, -1, 1, 3, 5, 8) if 0 < mean + j * sd < 1] + [mpf(1)]
     norm = ln_beta(t / 2, (n - t) / 2)
-    upper = quad(lambda p: exp((t / 2 - 1) * log(p) + ((n - t) / 2 - 1) * log1p(-p) - norm) * f(p) if 0 < p < 1 else mpf(0), cuts)
+    with mp.workdps(25):
+        upper = quad(lambda p: exp((t / 2 - 1) * log(p) + ((n - t) / 2 - 1) * log1p(-p) - norm) * f(p) if 0 < p < 1 else mpf(0), cuts)
     return [1 - upper, upper]
 
 
 def error_quantile(n, t, tail):
+    """log of the a with P(error > a) = tail: a coarse root, then a fine one around it."""
     n, t, tail = mpf(n), mpf(t), mpf(tail)
-    with mp.workdps(30):
-        size = 1 / n + (1 + 1 / n) * t / (n - t - 2)
-        return solve(lambda u: log(error_tails(n, t, exp(u))[1] / tail), log(size) - 3, log(size) + 4)
+    miss = lambda u: log(error_tails(n, t, exp(u))[1] / tail)
+    size = log(1 / n + (1 + 1 / n) * t / (n - t - 2))
+    with mp.workdps(12):
+        coarse = solve(miss, size - 3, size + 4, 9)
+    with mp.workdps(25):
+        return solve(miss, coarse - mpf("1e-7"), coarse + mpf("1e-7"), 19)
 
 
 # ---- constants ----
@@ -297,9 +320,9 @@ def sequence(s, n, q, n_opt, alpha):
         ms = [-s * log(p) - (n - s) * log1p(-p) + ln_beta(a + s, b + n - s) - ln_beta(a, b) for a, b in priors]
         return log(sum(map(exp, ms)) / 2) + log(alpha)
 
-    rate = mpf(s) / n
-    low = mpf(0) if s == 0 else solve(excess, mpf("1e-9"), rate)
-    high = mpf(1) if s == n else solve(excess, rate if s else mpf("1e-9"), 1 - mpf("1e-9"))
+    rate, edge = mpf(s) / n, mpf("1e-9")
+    low = mpf(0) if s == 0 else bisect(excess, rate, edge)
+    high = mpf(1) if s == n else bisect(excess, rate if s else edge, 1 - edge)
     return [low, high]
 
 
@@ -345,54 +368,66 @@ CASES = [(500, 1, 0.1), (500, 20, 0.1), (200, 20, 0.1), (60, 5, 0.5), (10000, 50
 LARGE = [(1000000, 100, 0.1), (10000000, 300, 0.05)]
 
 
-def main():
-    log_ = lambda *a: print(*a, file=sys.stderr, flush=True)
-    out = {}
-    out["stirling_error"] = rows(stirling, [(v,) for v in (0.25, 0.5, 1.0, 2.5, 9.75, 10.0, 100.5, 1e9)])
-    out["ln_1p_minus"] = rows(lambda x: log1p(x) - x, [(v,) for v in (-0.9, -0.4, -0.39, -1e-3, -1e-12, 1e-9, 0.05, 0.69, 0.71, 30.0)])
-    out["ln_beta"] = rows(ln_beta, [(0.5, 0.5), (0.5, 1e5), (3.0, 4.5), (9.5, 10.5), (12.0, 1e9), (1e9, 1e9), (1e9, 2.5e8),
+def forms(cases):
+    """Every form, the sharp one (a root of a quadrature) at three sizes only."""
+    sharp = [CASES[1], CASES[3], CASES[5]]
+    return [(*c, f) for c in cases for f in FORMS if f != "sharp" or c in sharp]
+
+
+def groups():
+    yield "stirling_error", lambda: rows(stirling, [(v,) for v in (0.25, 0.5, 1.0, 2.5, 9.75, 10.0, 100.5, 1e9)])
+    yield "ln_1p_minus", lambda: rows(lambda x: log1p(x) - x, [(v,) for v in (-0.9, -0.4, -0.39, -1e-3, -1e-12, 1e-9, 0.05, 0.69, 0.71, 30.0)])
+    yield "ln_beta", lambda: rows(ln_beta, [(0.5, 0.5), (0.5, 1e5), (3.0, 4.5), (9.5, 10.5), (12.0, 1e9), (1e9, 1e9), (1e9, 2.5e8),
                                     (0.5, 1e9), (150.0, 2850.5), (7.850317, 149.156032)])
-    out["normal_quantile"] = rows(normal_quantile, [(v,) for v in (1e-300, 1e-12, 0.01, 0.3, 0.75, 0.975, 0.999999)])
-    out["gamma_tails"] = rows(gamma_tails, [(0.5, 0.1), (0.5, 3.0), (1.5, 40.0), (10.0, 2.0), (10.0, 10.0), (10.0, 35.0), (239.5, 180.0),
+    yield "normal_quantile", lambda: rows(normal_quantile, [(v,) for v in (1e-300, 1e-12, 0.01, 0.3, 0.75, 0.975, 0.999999)])
+    yield "gamma_tails", lambda: rows(gamma_tails, [(0.5, 0.1), (0.5, 3.0), (1.5, 40.0), (10.0, 2.0), (10.0, 10.0), (10.0, 35.0), (239.5, 180.0),
                                             (239.5, 239.5), (239.5, 320.0), (5e4, 4.9e4), (5e4, 5.1e4), (5e6, 5.01e6), (5e6, 4.995e6)])
-    out["ln_beta_tails"] = rows(ln_beta_tails, [(0.5, 0.5, 0.05), (0.5, 100.5, 0.05), (0.5, 100000.5, 0.05), (30.5, 970.5, 0.05),
+    yield "ln_beta_tails", lambda: rows(ln_beta_tails, [(0.5, 0.5, 0.05), (0.5, 100.5, 0.05), (0.5, 100000.5, 0.05), (30.5, 970.5, 0.05),
                                                 (70.5, 930.5, 0.05), (5000.5, 95000.5, 0.05), (5100.5, 94900.5, 0.05), (4700.5, 95300.5, 0.05),
                                                 (2.0, 9.0, 1e-12), (200.0, 3.0, 0.999), (1e6, 1e6, 0.5), (1e6, 2e6, 0.334), (40.0, 1e6, 1e-5)])
-    out["chi2_quantile"] = rows(chi2_quantile, [(1.0, 0.025), (1.0, 1e-6), (5.0, 0.5), (479.0, 0.025), (1e6, 0.01)])
-    out["chi2_upper_quantile"] = rows(chi2_upper_quantile, [(1.0, 0.025), (1.0, 1e-20), (5.0, 0.5), (479.0, 0.025), (1e6, 0.01)])
-    out["beta_quantile"] = rows(beta_quantile, [(5.0, 46.0, 0.025), (6.0, 45.0, 0.975), (0.5, 0.5, 0.1), (700.0, 9301.0, 0.025)])
-    log_("special")
-    out["a"] = rows(a_t, [(*c, f) for c in CASES for f in FORMS] + [(22, 20, 0.1, "printed")] + [(*c, f) for c in LARGE for f in FORMS[:2]])
-    log_("a")
-    out["variance_interval"] = rows(lambda n, t, d, f: interval(n, t, d, f, 4), [(*c, f) for c in CASES + LARGE[:1] for f in (FORMS[0], FORMS[2])])
-    out["theorem2_interval"] = rows(lambda n, t, d, f: interval(n, t - 1, d, f, 6), [(*c, f) for c in CASES for f in (FORMS[0], FORMS[2])])
-    out["iota"] = rows(iota, [(*c, f) for c in CASES for f in FORMS])
-    log_("iota")
-    out["zeta"] = rows(zeta, [(*c, f) for c in CASES + LARGE for f in FORMS[:2]])
+    yield "chi2_quantile", lambda: rows(chi2_quantile, [(1.0, 0.025), (1.0, 1e-6), (5.0, 0.5), (479.0, 0.025), (1e6, 0.01)])
+    yield "chi2_upper_quantile", lambda: rows(chi2_upper_quantile, [(1.0, 0.025), (1.0, 1e-20), (5.0, 0.5), (479.0, 0.025), (1e6, 0.01)])
+    yield "beta_quantile", lambda: rows(beta_quantile, [(5.0, 46.0, 0.025), (6.0, 45.0, 0.975), (0.5, 0.5, 0.1), (700.0, 9301.0, 0.025)])
+    yield "a", lambda: rows(a_t, forms(CASES) + [(22, 20, 0.1, "printed")] + [(*c, f) for c in LARGE for f in FORMS[:2]])
+    yield "variance_interval", lambda: rows(lambda n, t, d, f: interval(n, t, d, f, 4), [(*c, f) for c in CASES + LARGE[:1] for f in (FORMS[0], FORMS[2])])
+    yield "theorem2_interval", lambda: rows(lambda n, t, d, f: interval(n, t - 1, d, f, 6), [(*c, f) for c in CASES for f in (FORMS[0], FORMS[2])])
+    yield "iota", lambda: rows(iota, forms(CASES))
+    yield "zeta", lambda: rows(zeta, [(*c, f) for c in CASES + LARGE for f in FORMS[:2]])
     prior = (1.0, 0.01, 30.0)
-    out["bounds"] = rows(bounds, [(n, t, d, f, *prior, t // 2 + 1, 1.5) for n, t, d in CASES[:5] for f in FORMS[:2]] + [(500, 20, 0.1, "sharp", *prior, 11, 0.25)])
-    out["theorem4"] = rows(bounds4, [(500, 20, 0.1, f, *prior, 7, 1.5, 0.004, 0.02) for f in FORMS[:2]])
-    out["coverages"] = rows(coverages, [(*c, f) for c in CASES + [(1000, 14, 0.1)] for f in FORMS[:2]] + [(*LARGE[0], "printed")])
-    log_("coverages")
-    out["error_tails"] = rows(error_tails, [(n, t, a) for n, t in [(4, 1), (10, 1), (10, 7), (100, 2), (1000, 1), (1000, 40), (1010, 1000), (100000, 3), (10000000, 1), (10000000, 1000)]
+    yield "bounds", lambda: rows(bounds, [(n, t, d, f, *prior, t // 2 + 1, 1.5) for n, t, d in CASES[:5] for f in FORMS[:2]] + [(500, 20, 0.1, "sharp", *prior, 11, 0.25)])
+    yield "theorem4", lambda: rows(bounds4, [(500, 20, 0.1, f, *prior, 7, 1.5, 0.004, 0.02) for f in FORMS[:2]])
+    yield "coverages", lambda: rows(coverages, [(*c, f) for c in CASES + [(1000, 14, 0.1)] for f in FORMS[:2]] + [(*LARGE[0], "printed")])
+    yield "error_tails", lambda: rows(error_tails, [(n, t, a) for n, t in [(4, 1), (10, 1), (10, 7), (100, 2), (1000, 1), (1000, 40), (1010, 1000), (100000, 3), (10000000, 1), (10000000, 1000)]
                                             for a in (0.3 * t / n, 1.0 * (t + 1) / n, 8.0 * (t + 2) / n, 60.0 * (t + 2) / n)])
-    log_("error_tails")
-    out["given_tails"] = rows(given_tails, [(n, t, k, a) for n, t, k in [(20, 1, 0.5), (50, 3, 2.0), (50, 30, 25.0), (200, 20, 8.0), (1000, 2, 1.5)]
+    yield "given_tails", lambda: rows(given_tails, [(n, t, k, a) for n, t, k in [(20, 1, 0.5), (50, 3, 2.0), (50, 30, 25.0), (200, 20, 8.0), (1000, 2, 1.5)]
                                             for a in (0.2 * k / n, 2.0 * k / n, 12.0 * k / n)])
-    log_("given_tails")
-    out["tuned"] = rows(tuned, [(0.05, 0.05, 1000.0), (0.05, 0.05, 2000.0), (0.5, 0.01, 2000.0), (1e-4, 0.05, 10.0)])
+    yield "tuned", lambda: rows(tuned, [(0.05, 0.05, 1000.0), (0.05, 0.05, 2000.0), (0.5, 0.01, 2000.0), (1e-4, 0.05, 10.0)])
     half = mpf(1) / 2
-    out["ln_e_jeffreys"] = rows(lambda s, n, q: ln_e(s, n, q, half, half),
+    yield "ln_e_jeffreys", lambda: rows(lambda s, n, q: ln_e(s, n, q, half, half),
                                 [(s, n, q) for s, n, q in [(0, 100, 0.05), (30, 1000, 0.05), (70, 1000, 0.05), (0, 100000, 0.05), (5000, 100000, 0.05),
                                                            (5200, 100000, 0.05), (4800, 100000, 0.05), (1, 1, 0.05), (0, 0, 0.05), (300, 300, 0.05), (1000, 10000, 0.5)]])
-    out["mixture"] = rows(mixture, [(0, 2000, 0, 0.05, 0.05, 2000.0), (5, 100, 2, 0.1, 0.05, 2000.0), (120, 2000, 0, 0.05, 0.05, 2000.0),
+    yield "mixture", lambda: rows(mixture, [(0, 2000, 0, 0.05, 0.05, 2000.0), (5, 100, 2, 0.1, 0.05, 2000.0), (120, 2000, 0, 0.05, 0.05, 2000.0),
                                     (3, 100000, 1, 0.001, 0.05, 2000.0), (60, 1000, 10, 0.05, 0.01, 500.0)])
-    out["clopper_pearson"] = rows(clopper_pearson, [(5, 50, 0.05), (70, 1000, 0.05), (0, 100, 0.05), (1, 100000, 0.01), (100, 100, 0.1)])
-    out["sequence"] = rows(sequence, [(5, 50, 0.05, 2000.0, 0.05), (70, 1000, 0.05, 2000.0, 0.05), (0, 100, 0.05, 2000.0, 0.05), (3, 100000, 0.001, 2000.0, 0.01), (50, 50, 0.1, 1000.0, 0.05)])
-    log_("evidence")
-    out["lemma3"] = lemma3_rows()
-    json.dump(out, sys.stdout, indent=0)
-    print()
+    yield "clopper_pearson", lambda: rows(clopper_pearson, [(5, 50, 0.05), (70, 1000, 0.05), (0, 100, 0.05), (1, 100000, 0.01), (100, 100, 0.1)])
+    yield "sequence", lambda: rows(sequence, [(5, 50, 0.05, 2000.0, 0.05), (70, 1000, 0.05, 2000.0, 0.05), (0, 100, 0.05, 2000.0, 0.05), (3, 100000, 0.001, 2000.0, 0.01), (50, 50, 0.1, 1000.0, 0.05)])
+    yield "lemma3", lambda: lemma3_rows()
+
+
+def main():
+    """Updates the groups named on the command line, or all, in the file named first."""
+    path, *wanted = sys.argv[1:]
+    out = {}
+    if wanted:
+        with open(path) as file:
+            out = json.load(file)
+    for name, compute in groups():
+        if not wanted or name in wanted:
+            start = time.time()
+            out[name] = compute()
+            print(f"{name}: {time.time() - start:.1f} s", file=sys.stderr, flush=True)
+            with open(path, "w") as file:
+                json.dump(out, file, indent=0)
+                file.write("\n")
 
 
 if __name__ == "__main__":

@@ -97,7 +97,13 @@ fn check(
             };
             let scale = match error {
                 Error::Relative => expected.abs(),
-                Error::Mixed => if expected.abs() > 1.0 { expected.abs() } else { 1.0 },
+                Error::Mixed => {
+                    if expected.abs() > 1.0 {
+                        expected.abs()
+                    } else {
+                        1.0
+                    }
+                }
             };
             let miss = if value == expected { 0.0 } else { (value - expected).abs() / scale };
             assert!(miss <= tolerance, "{place}: {value:e} is not {expected:e}, error {miss:.1e}");
@@ -124,7 +130,9 @@ fn special_functions() {
     check("ln_beta_tails", 3, SPECIAL, relative, |r| {
         two(special::ln_tails(r.number(0), r.number(1), Split::at(r.number(2))))
     });
-    check("chi2_quantile", 2, LAW, relative, |r| one(special::chi2_quantile(r.number(0), r.number(1))));
+    check("chi2_quantile", 2, LAW, relative, |r| {
+        one(special::chi2_quantile(r.number(0), r.number(1)))
+    });
     check("chi2_upper_quantile", 2, LAW, relative, |r| {
         one(special::chi2_upper_quantile(r.number(0), r.number(1)))
     });
@@ -137,9 +145,7 @@ fn special_functions() {
 fn constants() {
     let relative = Error::Relative;
     let pair = |ends: Option<(f64, f64)>| vec![ends.map(|e| e.0), ends.map(|e| e.1)];
-    check("a", 4, LAW, relative, |r| {
-        vec![lemma1::a(r.count(0), r.t(1), r.delta(2), r.form(3))]
-    });
+    check("a", 4, LAW, relative, |r| vec![lemma1::a(r.count(0), r.t(1), r.delta(2), r.form(3))]);
     check("variance_interval", 4, LAW, relative, |r| {
         pair(lemma1::variance_interval(r.count(0), r.t(1), r.delta(2), r.form(3)))
     });
@@ -161,7 +167,8 @@ fn prior(row: &Row) -> Prior {
 /// (eta_UCB at the horizon, eta_PI at tau).
 fn etas(row: &Row) -> (f64, f64) {
     let at = |t| {
-        Concentration::new(row.count(0), t, row.delta(2), row.form(3)).expect("within the hypotheses")
+        Concentration::new(row.count(0), t, row.delta(2), row.form(3))
+            .expect("within the hypotheses")
     };
     let ucb = at(row.t(1)).eta_ucb(row.delta(2)).expect("low > 0");
     (ucb, at(row.t(7)).eta_pi(row.delta(2), row.number(8)).expect("low > 0"))

@@ -13,7 +13,7 @@ use theory::{Delta, PANEL};
 use crate::estimator::wishart;
 use crate::prior::Prior;
 use crate::random::{Key, Purpose, Stream};
-use crate::simd::Cpu;
+use crate::simd::{Buffer, Cpu};
 use crate::sweep::Sweep;
 use crate::trial::{LANES, Trials};
 
@@ -88,8 +88,8 @@ fn draw_and_sweep<const L: usize>(prior: &Prior, case: Case, cpu: Cpu, first: u6
         steps: streams(Purpose::EstimatorSteps),
     };
     let mut total = wishart::draw_setup(prior, case.n, cpu, &mut drawn.setup, &mut buffer);
-    let weights = vec![0.5; factor.rank() * L];
-    let mut out = vec![0.0; factor.panels() * PANEL * L];
+    let weights = Buffer::filled(0.5, factor.rank() * L);
+    let mut out = Buffer::zeros(factor.panels() * PANEL * L);
     for lane in 0..L {
         function[lane].normals(&mut buffer[..factor.rank()]);
         total += buffer[0];

@@ -3,6 +3,7 @@
 //! A trial is a pure function of (study seed, cell, replicate): see [`trial`].
 
 pub mod bench;
+mod columns;
 pub mod estimator;
 pub mod posterior;
 pub mod prior;

@@ -13,14 +13,14 @@
 use pulp::{Simd, WithSimd};
 
 use crate::prior::Prior;
-use crate::simd::{Cpu, Vector, groups, vectors, vectors_mut};
-use crate::sweep::{add_columns, column_products};
+use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
+use crate::columns::{BLOCK, add, products};
 
-/// The directions and innovations so far. Entry (j, k, lane) stands at `(j * rank + k) * L + lane`.
+/// The directions and innovations so far. Entry k of a lane's q_j stands at `k * L + lane`.
 pub struct Posterior<const L: usize> {
     cpu: Cpu,
     rank: usize,
-    directions: Vec<f64>,
+    directions: Vec<Buffer>,
     innovations: Vec<f64>,
 }
 
@@ -32,9 +32,9 @@ pub struct Located<const L: usize> {
     pub mean: [f64; L],
     /// F_x C_t F_x^T.
     pub variance: [f64; L],
-    row: Vec<f64>,
-    /// l_j, `j * L + lane`.
-    loadings: Vec<f64>,
+    row: Buffer,
+    /// u, as of when the point was located.
+    remainder: Buffer,
 }
 
 impl<const L: usize> Posterior<L> {
@@ -45,18 +45,17 @@ impl<const L: usize> Posterior<L> {
 
     /// The posterior at one point per lane.
     pub fn locate(&self, prior: &Prior, points: [usize; L]) -> Located<L> {
-        let mut located = Located {
-            points,
-            mean: [0.0; L],
-            variance: [0.0; L],
-            row: vec![0.0; self.rank * L],
-            loadings: vec![0.0; self.innovations.len()],
-        };
+        let mut row = Buffer::zeros(self.rank * L);
         for (lane, &point) in points.iter().enumerate() {
-            for (k, value) in prior.factor.row(point).enumerate() {
-                located.row[k * L + lane] = value;
+            let row = row.as_chunks_mut::<L>().0;
+            for (entry, value) in row.iter_mut().zip(prior.factor.row(point)) {
+                entry[lane] = value;
             }
         }
+        let mut remainder = Buffer::zeros(self.rank * L);
+        remainder.copy_from_slice(&row);
+        let (mean, variance) = ([0.0; L], [0.0; L]);
+        let mut located = Located { points, mean, variance, row, remainder };
         self.cpu.run::<L, _>(Locate { posterior: self, located: &mut located });
         located
     }
@@ -67,43 +66,70 @@ impl<const L: usize> Posterior<L> {
         located.points[lane] = point;
         located.mean[lane] = alone.mean[lane];
         located.variance[lane] = alone.variance[lane];
-        let copy = |to: &mut [f64], from: &[f64]| {
-            for (to, from) in to.chunks_exact_mut(L).zip(from.chunks_exact(L)) {
-                to[lane] = from[lane];
-            }
-        };
-        copy(&mut located.row, &alone.row);
-        copy(&mut located.loadings, &alone.loadings);
+        let entries = located.row.as_chunks_mut::<L>().0.iter_mut();
+        for (entry, from) in entries.zip(alone.row.as_chunks::<L>().0) {
+            entry[lane] = from[lane];
+        }
     }
 
-    /// Conditions on y at `here`; `surprise` is y - mu_{t-1} and `variance` k_{t-1} + sigma^2, the
-    /// latter positive.
+    /// Conditions on y at a point located just now; `surprise` is y - mu_{t-1} and `variance`
+    /// k_{t-1} + sigma^2, the latter positive.
     pub fn observe(&mut self, here: &Located<L>, surprise: &[f64; L], variance: &[f64; L]) {
         let scale = variance.map(|d| 1.0 / d.sqrt());
-        self.directions.extend_from_slice(&here.row);
-        let kernel = Orthogonalise { posterior: self, loadings: &here.loadings, scale };
-        kernel.posterior.cpu.run::<L, _>(kernel);
+        let mut direction = Buffer::zeros(self.rank * L);
+        for (i, (q, u)) in direction.iter_mut().zip(here.remainder.iter()).enumerate() {
+            *q = u * scale[i % L];
+        }
+        self.directions.push(direction);
         self.innovations.extend((0..L).map(|lane| surprise[lane] * scale[lane]));
     }
 
-    /// Brings a located point up to date with the last observation.
+    /// Brings a located point's mean and variance up to date with the last observation.
     pub fn advance(&self, located: &mut Located<L>) {
-        located.loadings.extend([0.0; L]);
         self.cpu.run::<L, _>(Advance { posterior: self, located });
     }
 
     /// q_t of the last observation.
     pub fn last_direction(&self) -> &[f64] {
-        &self.directions[self.directions.len() - self.rank * L..]
+        self.directions.last().map_or(&[], |direction| direction)
     }
 
     /// z_t of the last observation.
     pub fn last_innovation(&self) -> &[f64] {
         &self.innovations[self.innovations.len() - L..]
     }
+
+    /// Takes observations j..j + B into account at a located point, in lane group g. Returns l_j.
+    #[inline(always)]
+    fn load<S: Simd, const B: usize>(
+        &self,
+        simd: S,
+        located: &mut Located<L>,
+        j: usize,
+        g: usize,
+    ) -> [Vector<S>; B] {
+        let count = groups::<S, L>();
+        let row = vectors::<S>(&located.row);
+        let loadings = products(simd, self.directions::<S, B>(j), row, (count, g));
+        let innovations = vectors::<S>(&self.innovations);
+        let mean = &mut vectors_mut::<S>(&mut located.mean)[g];
+        let variance = &mut vectors_mut::<S>(&mut located.variance)[g];
+        for (b, loading) in loadings.into_iter().enumerate() {
+            let z = Vector::new(simd, innovations[(j + b) * count + g]);
+            *mean = (Vector::new(simd, *mean) + loading * z).lanes();
+            *variance = (Vector::new(simd, *variance) - loading * loading).lanes();
+        }
+        loadings
+    }
+
+    /// q_j..q_{j+B}.
+    #[inline(always)]
+    fn directions<S: Simd, const B: usize>(&self, j: usize) -> [&[S::f64s]; B] {
+        std::array::from_fn(|b| vectors::<S>(&self.directions[j + b]))
+    }
 }
 
-/// l_j for all j, the mean sum l_j z_j and the variance |F_x|^2 - sum l_j^2.
+/// The posterior at a point from the prior on: mean, variance and u, in one pass over the q_j.
 struct Locate<'a, const L: usize> {
     posterior: &'a Posterior<L>,
     located: &'a mut Located<L>,
@@ -115,22 +141,42 @@ impl<const L: usize> WithSimd for Locate<'_, L> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { posterior, located } = self;
-        let count = groups::<S, L>();
-        let row = vectors::<S>(&located.row);
-        let zero = Vector::splat(simd, 0.0);
+        let (count, t) = (groups::<S, L>(), posterior.directions.len());
+        let full = t / BLOCK * BLOCK;
         for g in 0..count {
-            let mut variance = zero;
-            for entry in row.chunks_exact(count) {
-                let entry = Vector::new(simd, entry[g]);
+            let mut variance = Vector::splat(simd, 0.0);
+            for i in (g..located.row.len() / S::F64_LANES).step_by(count) {
+                let entry = Vector::new(simd, vectors::<S>(&located.row)[i]);
                 variance = variance + entry * entry;
             }
             vectors_mut::<S>(&mut located.variance)[g] = variance.lanes();
+            for j in (0..full).step_by(BLOCK) {
+                posterior.project::<S, BLOCK>(simd, located, j, g);
+            }
+            for j in full..t {
+                posterior.project::<S, 1>(simd, located, j, g);
+            }
         }
-        posterior.load(simd, located, 0);
     }
 }
 
-/// The same for the last observation alone.
+impl<const L: usize> Posterior<L> {
+    /// [`Self::load`], and u <- u - sum_j l_j q_j.
+    #[inline(always)]
+    fn project<S: Simd, const B: usize>(
+        &self,
+        simd: S,
+        located: &mut Located<L>,
+        j: usize,
+        g: usize,
+    ) {
+        let minus = self.load::<S, B>(simd, located, j, g).map(|loading| -loading);
+        let remainder = vectors_mut::<S>(&mut located.remainder);
+        add(simd, remainder, self.directions::<S, B>(j), minus, (groups::<S, L>(), g));
+    }
+}
+
+/// The last observation alone.
 struct Advance<'a, const L: usize> {
     posterior: &'a Posterior<L>,
     located: &'a mut Located<L>,
@@ -141,61 +187,9 @@ impl<const L: usize> WithSimd for Advance<'_, L> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let last = self.posterior.innovations.len() / L - 1;
-        self.posterior.load(simd, self.located, last);
-    }
-}
-
-impl<const L: usize> Posterior<L> {
-    /// Takes the observations from number `from` on into account at a located point.
-    #[inline(always)]
-    fn load<S: Simd>(&self, simd: S, located: &mut Located<L>, from: usize) {
-        let count = groups::<S, L>();
-        let directions = vectors::<S>(&self.directions[from * self.rank * L..]);
-        let innovations = vectors::<S>(&self.innovations[from * L..]);
-        let row = vectors::<S>(&located.row);
-        let loadings = vectors_mut::<S>(&mut located.loadings[from * L..]);
-        for g in 0..count {
-            let mut mean = Vector::new(simd, vectors::<S>(&located.mean)[g]);
-            let mut variance = Vector::new(simd, vectors::<S>(&located.variance)[g]);
-            column_products(simd, directions, row, (count, g), |j, loading| {
-                loadings[j * count + g] = loading.lanes();
-                mean = mean + loading * Vector::new(simd, innovations[j * count + g]);
-                variance = variance - loading * loading;
-            });
-            vectors_mut::<S>(&mut located.mean)[g] = mean.lanes();
-            vectors_mut::<S>(&mut located.variance)[g] = variance.lanes();
-        }
-    }
-}
-
-/// Turns the last direction, still F_p, into (F_p - sum_j l_j q_j) scale.
-struct Orthogonalise<'a, const L: usize> {
-    posterior: &'a mut Posterior<L>,
-    loadings: &'a [f64],
-    scale: [f64; L],
-}
-
-impl<const L: usize> WithSimd for Orthogonalise<'_, L> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let count = groups::<S, L>();
-        let size = self.posterior.rank * L;
-        if size == 0 {
-            return;
-        }
-        let split = self.posterior.directions.len() - size;
-        let (earlier, last) = self.posterior.directions.split_at_mut(split);
-        let last = vectors_mut::<S>(last);
-        let minus: Vec<f64> = self.loadings.iter().map(|loading| -loading).collect();
-        for g in 0..count {
-            add_columns(simd, last, vectors::<S>(earlier), vectors::<S>(&minus), (count, g));
-        }
-        let scale = vectors::<S>(&self.scale);
-        for (i, u) in last.iter_mut().enumerate() {
-            *u = (Vector::new(simd, *u) * Vector::new(simd, scale[i % count])).lanes();
+        let last = self.posterior.directions.len() - 1;
+        for g in 0..groups::<S, L>() {
+            self.posterior.load::<S, 1>(simd, self.located, last, g);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! picks one at run time. Only operations that IEEE 754 rounds exactly are offered, and none is
 //! fused, so every instruction set gives the same bits as plain scalar code.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, Deref, DerefMut, Div, Mul, Neg, Sub};
 
 use pulp::{Arch, Scalar, Simd, WithSimd};
 
@@ -108,6 +108,49 @@ impl<S: Simd> Neg for Vector<S> {
     }
 }
 
+/// Doubles that begin on a cache line, so that no vector straddles two.
+pub(crate) struct Buffer {
+    values: Vec<f64>,
+    begin: usize,
+    len: usize,
+}
+
+/// Doubles in a cache line.
+const LINE: usize = 8;
+
+impl Buffer {
+    pub(crate) fn filled(value: f64, len: usize) -> Self {
+        let values = vec![value; len + LINE];
+        // Where the address cannot be known, an unaligned buffer is as good, only slower.
+        let begin = values.as_ptr().align_offset(LINE * size_of::<f64>()).min(LINE);
+        Self { values, begin, len }
+    }
+
+    pub(crate) fn zeros(len: usize) -> Self {
+        Self::filled(0.0, len)
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [f64];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f64] {
+        &self.values[self.begin..self.begin + self.len]
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f64] {
+        &mut self.values[self.begin..self.begin + self.len]
+    }
+}
+
 /// A slice seen as vectors.
 #[inline(always)]
 pub(crate) fn vectors<S: Simd>(slice: &[f64]) -> &[S::f64s] {
@@ -118,4 +161,21 @@ pub(crate) fn vectors<S: Simd>(slice: &[f64]) -> &[S::f64s] {
 #[inline(always)]
 pub(crate) fn vectors_mut<S: Simd>(slice: &mut [f64]) -> &mut [S::f64s] {
     S::as_mut_simd_f64s(slice).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_begin_on_a_cache_line() {
+        for len in [0, 1, 7, 100, 100_000] {
+            let mut buffer = Buffer::filled(1.5, len);
+            assert_eq!(buffer.as_ptr().addr() % 64, 0);
+            assert_eq!(buffer.len(), len);
+            assert!(buffer.iter().all(|&v| v == 1.5));
+            buffer.truncate(3);
+            assert_eq!(buffer.len(), len.min(3));
+        }
+    }
 }

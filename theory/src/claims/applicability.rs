@@ -1,6 +1,6 @@
 //! The hypotheses of the paper's statements, with a reason where they do not hold.
 
-use super::{Acquisition, Context, Design, Method, Setting};
+use super::{Acquisition, At, Context, Design, Method, Setting};
 use crate::theorem2;
 
 /// Holds always.
@@ -12,13 +12,35 @@ pub(super) fn always(_: &Context) -> Result<(), String> {
 /// Lemmas 1 and 3: N >= T + 2 for some T > t (and T <= K in the compact setting).
 pub(super) fn lemma(context: &Context) -> Result<(), String> {
     degrees(context, 3, "N >= T + 2 with t < T")?;
+    estimated(context)?;
+    basis(context)
+}
+
+/// The proof's bound on K, which no estimator enters.
+pub(super) fn lemma_without_estimate(context: &Context) -> Result<(), String> {
+    degrees(context, 3, "N >= T + 2 with t < T")?;
     basis(context)
 }
 
 /// The mean and variance of squared errors: chi2_{N-t} must have two inverse moments.
 pub(super) fn second_moment(context: &Context) -> Result<(), String> {
     degrees(context, 5, "a finite variance of the squared error, N > t + 4")?;
+    estimated(context)?;
     basis(context)
+}
+
+/// There must be an estimate, at a point that the design does not choose.
+fn estimated(context: &Context) -> Result<(), String> {
+    let conditions = &context.conditions;
+    if conditions.method == Some(Method::KnownPrior) {
+        return Err("a run with the known prior estimates nothing".to_owned());
+    }
+    match (conditions.design, conditions.at) {
+        (Design::Fixed, Some(at @ (At::Star | At::Next))) => {
+            Err(format!("a fixed design is measured at probe, not at {at}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn degrees(context: &Context, least: u64, what: &str) -> Result<(), String> {
@@ -72,6 +94,18 @@ pub(super) fn either(context: &Context) -> Result<(), String> {
     }
 }
 
+/// A step of GP-UCB's proof: any form of its constants, whichever the policy ran with.
+pub(super) fn ucb_step(context: &Context) -> Result<(), String> {
+    acquisition(context, Acquisition::GpUcb)?;
+    size(context)
+}
+
+/// A step of PI's proof.
+pub(super) fn pi_step(context: &Context) -> Result<(), String> {
+    acquisition(context, Acquisition::Pi)?;
+    size(context)
+}
+
 /// The selection inequality alone: no hypothesis on N.
 pub(super) fn selects_by_ucb(context: &Context) -> Result<(), String> {
     acquisition(context, Acquisition::GpUcb)
@@ -94,9 +128,9 @@ fn acquisition(context: &Context, wanted: Acquisition) -> Result<(), String> {
     }
 }
 
-fn regret(context: &Context) -> Result<(), String> {
-    let conditions = &context.conditions;
-    let (n, t, delta) = (conditions.n, conditions.t, conditions.delta);
+/// N >= 4 log(6/delta) + T + 2, and T < K in the compact setting.
+fn size(context: &Context) -> Result<(), String> {
+    let (n, t, delta) = (context.conditions.n, context.conditions.t, context.conditions.delta);
     if !theorem2::hypothesis(n, t, delta) {
         return Err(format!(
             "N = {n} is below 4 log(6/delta) + T + 2 = {:.1}; use N >= {}",
@@ -104,11 +138,18 @@ fn regret(context: &Context) -> Result<(), String> {
             theorem2::least_n(t, delta)
         ));
     }
-    noisy(context)?;
-    if conditions.rho.is_none() {
-        return Err(format!("rho_T, the maximum information gain, is not known at T = {t}"));
-    }
     basis(context)
+}
+
+/// What the bound itself needs besides: information gain.
+fn regret(context: &Context) -> Result<(), String> {
+    size(context)?;
+    noisy(context)?;
+    let t = context.conditions.t;
+    match context.conditions.rho {
+        Some(_) => Ok(()),
+        None => Err(format!("rho_T, the maximum information gain, is not known at T = {t}")),
+    }
 }
 
 /// Information gain exists only with noise.

@@ -3,7 +3,7 @@
 
 use super::{
     At, Budget, Claim, Context, Origin, Outcome, Scope, Setting, Test,
-    applicability::{lemma, second_moment},
+    applicability::{lemma, lemma_without_estimate, second_moment},
     outcome,
 };
 use crate::{Form, Measurement, lemma1, measurement::Deviation};
@@ -146,6 +146,7 @@ const STEP_K: Claim = Claim {
     forms: &[],
     at: &[],
     test: Test::Probability { budget: Budget::share(1, 4), holds: k_step },
+    check: lemma_without_estimate,
     ..MEAN
 };
 

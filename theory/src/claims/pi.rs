@@ -57,6 +57,7 @@ const F_TAU: Claim = Claim {
     forms: &[],
     test: Test::Probability { budget: Budget::share(1, 3), holds: steps::f_tau_pi },
     bound: None,
+    check: applicability::pi_step,
     ..THEOREM
 };
 

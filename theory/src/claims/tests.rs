@@ -222,6 +222,8 @@ fn reasons_name_the_value_and_what_would_be_valid() {
         reason("theorem4.ucb", compact),
         "T = 20 is not below K = 20, the number of basis functions; use T <= 19"
     );
+    let fixed = Conditions { design: Design::Fixed, at: Some(At::Star), ..conditions() };
+    assert_eq!(reason("lemma1.mean", fixed), "a fixed design is measured at probe, not at x_star");
     assert_eq!(reason("lemma1.mean", compact), "lemma1.mean is not about the compact setting");
 }
 

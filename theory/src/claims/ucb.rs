@@ -30,7 +30,7 @@ const THEOREM: Claim = Claim {
     latex: r"r_T \le \eta\sqrt{\tfrac{2c\rho_T}{T\log(1+c\sigma^{-2})}+\sigma^2} - \frac{\zeta'\sigma^2}{\sqrt{c+\sigma^2}}",
     hypotheses: "N ≥ 4 log(6/δ) + T + 2, c ≥ max k, σ > 0, GP-UCB with this form of ζ_t",
     setting: Some(Setting::Finite),
-    forms: &Form::ALL,
+    forms: &[Form::Printed, Form::Corrected],
     at: &[],
     scope: Scope::Horizon,
     test: Test::Probability { budget: Budget::share(1, 1), holds: regret },
@@ -47,6 +47,7 @@ const F_STAR: Claim = Claim {
     forms: &[],
     test: Test::Probability { budget: Budget::share(1, 6), holds: steps::f_star },
     bound: None,
+    check: applicability::ucb_step,
     ..THEOREM
 };
 

@@ -2,32 +2,47 @@
 //! of every row of V that lies in the span of the factor.
 //!
 //! At first A is of Bartlett form: lower triangular, A_jj = sqrt(chi2_{n-j}), normals below. Each
-//! observation projects all rows off one direction of R^n. With that direction split into its part
-//! c in A's columns and kappa > 0 outside, a reflection takes the outside part away again:
-//! A <- A - (A c) c^T / (1 + kappa). Where nothing is left outside, A loses a column instead.
+//! observation projects all rows off one direction of R^n, with part c in A's columns and kappa on
+//! an axis outside them. Plane rotations, from the last column to the first, turn that direction
+//! onto the outside axis, which is then left out:
 //!
-//! Stored by columns: entry (k, j) of a lane at `(j * rank + k) * L + lane`.
+//! [A, 0] -> [A', A c],  A' A'^T = A A^T - (A c)(A c)^T.
+//!
+//! They keep A lower triangular, so that half of it is enough. Where nothing is left outside,
+//! kappa = 0, the rotations leave a column zero, and A loses it.
+//!
+//! The rotations are kept pending until the next observation, so that one pass over A does all of a
+//! step's work while a column is in the cache.
+//!
+//! Column j holds rows j.., and columns follow one another: entry (k, j) of a lane stands at
+//! `(start(j) + k - j) * L + lane`.
 
 use pulp::{Simd, WithSimd};
 use theory::Factor;
 
 use crate::random::Stream;
-use crate::simd::{Cpu, Vector, groups, vectors, vectors_mut};
-use crate::sweep::{add_columns, column_products};
+use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
 
 /// A, and room for what a step computes.
 pub(super) struct Frame<const L: usize> {
     rank: usize,
     columns: usize,
-    a: Vec<f64>,
+    a: Buffer,
+    /// Cosine and sine of each column's pending rotation.
+    cosines: Buffer,
+    sines: Buffer,
+    /// The outside axis while rotations are applied.
+    outside: Buffer,
     /// F_p of each lane's chosen point.
-    row: Vec<f64>,
+    row: Buffer,
     /// m = F_p A.
-    along_factor: Vec<f64>,
+    along_factor: Buffer,
     /// Normals xi in A's columns, then the new unit direction's part c.
-    direction: Vec<f64>,
-    /// A c: the weights of the sweep.
-    weights: Vec<f64>,
+    direction: Buffer,
+    /// A m, then the sweep's weights A c.
+    weights: Buffer,
+    /// A xi.
+    spread: Buffer,
 }
 
 /// What the estimator knows of the chosen points before their direction is revealed.
@@ -42,30 +57,38 @@ pub(super) struct Chosen<'a, const L: usize> {
     pub(super) s: f64,
 }
 
+/// Where column j begins in a triangle of `rank` rows, in entries per lane.
+fn start(rank: usize, j: usize) -> usize {
+    j * (2 * rank + 1 - j) / 2
+}
+
 impl<const L: usize> Frame<L> {
     /// Draws A for n degrees of freedom.
     pub(super) fn draw(rank: usize, n: u64, streams: &mut [Stream; L]) -> Self {
         let columns = usize::try_from(n).map_or(rank, |n| n.min(rank));
-        let mut a = vec![0.0; rank * columns * L];
-        let mut below = vec![0.0; rank];
+        let mut a = Buffer::zeros(start(rank, columns) * L);
         for (lane, stream) in streams.iter_mut().enumerate() {
+            let a = a.as_chunks_mut::<L>().0;
             for j in 0..columns {
-                a[(j * rank + j) * L + lane] = stream.chi_square(n - j as u64).sqrt();
-                let below = &mut below[j + 1..];
-                stream.normals(below);
-                for (k, &value) in (j + 1..).zip(below.iter()) {
-                    a[(j * rank + k) * L + lane] = value;
-                }
+                let column = &mut a[start(rank, j)..start(rank, j + 1)];
+                column[0][lane] = stream.chi_square(n - j as u64).sqrt();
+                stream.normals_in_lane(lane, &mut column[1..]);
             }
         }
+        let by_row = || Buffer::zeros(rank * L);
+        let by_column = || Buffer::zeros(columns * L);
         Self {
             rank,
             columns,
             a,
-            row: vec![0.0; rank * L],
-            along_factor: vec![0.0; columns * L],
-            direction: vec![0.0; columns * L],
-            weights: vec![0.0; rank * L],
+            cosines: Buffer::filled(1.0, columns * L),
+            sines: by_column(),
+            outside: by_row(),
+            row: by_row(),
+            along_factor: by_column(),
+            direction: by_column(),
+            weights: by_row(),
+            spread: by_row(),
         }
     }
 
@@ -74,7 +97,7 @@ impl<const L: usize> Frame<L> {
         self.columns
     }
 
-    /// A as drawn, by columns; entries above the diagonal are zero.
+    /// A as drawn, column after column.
     pub(super) fn triangle(&self) -> &[f64] {
         &self.a
     }
@@ -82,15 +105,6 @@ impl<const L: usize> Frame<L> {
     /// The weights A c of the last step: alpha_i = F_i . (A c).
     pub(super) fn weights(&self) -> &[f64] {
         &self.weights
-    }
-
-    /// |F_i A|^2 of one lane, for checking the invariant.
-    #[cfg(test)]
-    pub(super) fn squared_length(&self, lane: usize, row: &[f64]) -> f64 {
-        let part = |j: usize| {
-            row.iter().enumerate().map(|(k, f)| f * self.a[(j * self.rank + k) * L + lane]).sum::<f64>()
-        };
-        (0..self.columns).map(|j| part(j) * part(j)).sum()
     }
 
     /// Reveals the direction of the chosen points' rows, and takes it out of A.
@@ -105,31 +119,103 @@ impl<const L: usize> Frame<L> {
         streams: &mut [Stream; L],
     ) {
         let mut out = [0.0; L];
-        let mut draws = vec![0.0; self.columns];
         for (lane, stream) in streams.iter_mut().enumerate() {
-            for (k, value) in factor.row(chosen.points[lane]).enumerate() {
-                self.row[k * L + lane] = value;
+            let row = self.row.as_chunks_mut::<L>().0;
+            for (entry, value) in row.iter_mut().zip(factor.row(chosen.points[lane])) {
+                entry[lane] = value;
             }
-            stream.normals(&mut draws);
-            for (j, &value) in draws.iter().enumerate() {
-                self.direction[j * L + lane] = value;
-            }
+            stream.normals_in_lane(lane, self.direction.as_chunks_mut::<L>().0);
             out[lane] = stream.chi_square(outside).sqrt();
         }
-        let kappa = cpu.run::<L, _>(Reveal { frame: self, chosen, out });
-        if outside > 0 {
-            cpu.run::<L, _>(Reflect { frame: self, kappa });
-        } else {
-            cpu.run::<L, _>(DropColumn { frame: self });
-            self.columns -= 1;
-            self.a.truncate(self.rank * self.columns * L);
-            self.direction.truncate(self.columns * L);
-            self.along_factor.truncate(self.columns * L);
+        cpu.run::<L, _>(Multiply { frame: self });
+        cpu.run::<L, _>(Reveal { frame: self, chosen, out });
+        if outside == 0 {
+            // A column has to be rotated into nothing before it can go.
+            let weights = self.weights.to_vec();
+            cpu.run::<L, _>(Multiply { frame: self });
+            self.weights.copy_from_slice(&weights);
+            self.drop_column();
+        }
+    }
+
+    /// Drops the column that the rotations have left zero; none are pending any more.
+    ///
+    /// It is the last one with c_j != 0: nearly always the last of all, so that there is nothing to
+    /// move. Without noise c can end in zeros; later columns then move up by one, below a zero.
+    fn drop_column(&mut self) {
+        let last = self.columns - 1;
+        for lane in 0..L {
+            let zero = (0..=last).rev().find(|&j| self.direction[j * L + lane] != 0.0);
+            for j in zero.unwrap_or(last)..last {
+                let (to, from) = (start(self.rank, j), start(self.rank, j + 1));
+                self.a[to * L + lane] = 0.0;
+                for k in 0..self.rank - j - 1 {
+                    self.a[(to + 1 + k) * L + lane] = self.a[(from + k) * L + lane];
+                }
+            }
+        }
+        self.columns = last;
+        self.a.truncate(start(self.rank, last) * L);
+        let by_column =
+            [&mut self.cosines, &mut self.sines, &mut self.along_factor, &mut self.direction];
+        by_column.into_iter().for_each(|values| values.truncate(last * L));
+        self.cosines.fill(1.0);
+        self.sines.fill(0.0);
+    }
+}
+
+/// One pass over A: applies the pending rotations, then m = F_p A, A m and A xi.
+struct Multiply<'a, const L: usize> {
+    frame: &'a mut Frame<L>,
+}
+
+impl<const L: usize> WithSimd for Multiply<'_, L> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let frame = self.frame;
+        let (rank, columns, count) = (frame.rank, frame.columns, groups::<S, L>());
+        for by_row in [&mut frame.outside, &mut frame.weights, &mut frame.spread] {
+            by_row.fill(0.0);
+        }
+        let a = vectors_mut::<S>(&mut frame.a);
+        let (cosines, sines) = (vectors::<S>(&frame.cosines), vectors::<S>(&frame.sines));
+        let (outside, row) = (vectors_mut::<S>(&mut frame.outside), vectors::<S>(&frame.row));
+        let weights = vectors_mut::<S>(&mut frame.weights);
+        let spread = vectors_mut::<S>(&mut frame.spread);
+        let m = vectors_mut::<S>(&mut frame.along_factor);
+        let xi = vectors::<S>(&frame.direction);
+        for g in 0..count {
+            for j in (0..columns).rev() {
+                let column = &mut a[start(rank, j) * count..start(rank, j + 1) * count];
+                let size = column.len();
+                let at = |slice: &[S::f64s]| Vector::new(simd, slice[j * count + g]);
+                let (cosine, sine, xi) = (at(cosines), at(sines), at(xi));
+                let (outside, row) = (&mut outside[j * count..][..size], &row[j * count..][..size]);
+                let mut product = Vector::splat(simd, 0.0);
+                for i in (g..size).step_by(count) {
+                    let (entry, out) = (Vector::new(simd, column[i]), Vector::new(simd, outside[i]));
+                    let kept = cosine * entry - sine * out;
+                    outside[i] = (sine * entry + cosine * out).lanes();
+                    column[i] = kept.lanes();
+                    product = product + kept * Vector::new(simd, row[i]);
+                }
+                m[j * count + g] = product.lanes();
+                let weights = &mut weights[j * count..][..size];
+                let spread = &mut spread[j * count..][..size];
+                for i in (g..size).step_by(count) {
+                    let entry = Vector::new(simd, column[i]);
+                    weights[i] = (Vector::new(simd, weights[i]) + entry * product).lanes();
+                    spread[i] = (Vector::new(simd, spread[i]) + entry * xi).lanes();
+                }
+            }
         }
     }
 }
 
-/// Step 1 of the sampler: the new unit direction (c, kappa) of each lane, and A c.
+/// Step 1 of the sampler: the new unit direction (c, kappa) of each lane, A c, and the rotations that
+/// turn the direction onto the outside axis.
 ///
 /// With m = F_p A, u = m/|m| and xi normal in A's columns but orthogonal to u,
 /// v = m + s (b u + sqrt(rest) xi/|(xi, out)|), last = s sqrt(rest) out/|(xi, out)| and
@@ -141,37 +227,35 @@ struct Reveal<'a, const L: usize> {
 }
 
 impl<const L: usize> WithSimd for Reveal<'_, L> {
-    type Output = [f64; L];
+    type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> [f64; L] {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Self { frame, chosen, out } = self;
-        let mut kappa = [0.0; L];
         let at = |slice: &[S::f64s], i: usize| Vector::new(simd, slice[i]);
-        let zero = Vector::splat(simd, 0.0);
-        let one = Vector::splat(simd, 1.0);
+        let (zero, one) = (Vector::splat(simd, 0.0), Vector::splat(simd, 1.0));
+        let inverse = |x: Vector<S>| zero.where_greater(x, zero, one / x, zero);
         let s = Vector::splat(simd, chosen.s);
-        let (rank, columns, count) = (frame.rank, frame.columns, groups::<S, L>());
-        let a = vectors::<S>(&frame.a);
-        let row = vectors::<S>(&frame.row);
-        let m = vectors_mut::<S>(&mut frame.along_factor);
+        let count = groups::<S, L>();
+        let m = vectors::<S>(&frame.along_factor);
         let c = vectors_mut::<S>(&mut frame.direction);
         let weights = vectors_mut::<S>(&mut frame.weights);
-        let inverse = |x: Vector<S>| zero.where_greater(x, zero, one / x, zero);
+        let spread = vectors::<S>(&frame.spread);
+        let cosines = vectors_mut::<S>(&mut frame.cosines);
+        let sines = vectors_mut::<S>(&mut frame.sines);
         for g in 0..count {
             let (mut length, mut overlap) = (zero, zero);
-            column_products(simd, a, row, (count, g), |j, product| {
-                m[j * count + g] = product.lanes();
-                length = length + product * product;
-                overlap = overlap + product * at(c, j * count + g);
-            });
+            for i in (g..m.len()).step_by(count) {
+                length = length + at(m, i) * at(m, i);
+                overlap = overlap + at(m, i) * at(c, i);
+            }
             // xi loses its part along u; its length with `out` scales the remainder of e_p.
             let shift = overlap * inverse(length);
             let out = at(vectors::<S>(&out), g);
             let mut size = out * out;
-            for j in 0..columns {
-                let xi = at(c, j * count + g) - shift * at(m, j * count + g);
-                c[j * count + g] = xi.lanes();
+            for i in (g..m.len()).step_by(count) {
+                let xi = at(c, i) - shift * at(m, i);
+                c[i] = xi.lanes();
                 size = size + xi * xi;
             }
             let rest = at(vectors::<S>(&chosen.rest), g).at_least(zero);
@@ -179,89 +263,48 @@ impl<const L: usize> WithSimd for Reveal<'_, L> {
             let along = one + s * at(vectors::<S>(&chosen.along), g) * inverse(length).sqrt();
             let last = reach * out;
             let mut norm = last * last;
-            for j in 0..columns {
-                let v = along * at(m, j * count + g) + reach * at(c, j * count + g);
-                c[j * count + g] = v.lanes();
+            for i in (g..m.len()).step_by(count) {
+                let v = along * at(m, i) + reach * at(c, i);
+                c[i] = v.lanes();
                 norm = norm + v * v;
             }
             let scale = inverse(norm).sqrt();
-            vectors_mut::<S>(&mut kappa)[g] = (last * scale).lanes();
-            for k in 0..rank {
-                weights[k * count + g] = zero.lanes();
+            // Last column first: |(c_j.., kappa)| grows from kappa to 1.
+            let kappa = last * scale;
+            let (mut squared, mut length) = (kappa * kappa, kappa);
+            for i in (g..m.len()).step_by(count).rev() {
+                let unit = at(c, i) * scale;
+                c[i] = unit.lanes();
+                squared = squared + unit * unit;
+                let longer = squared.sqrt();
+                let shrink = inverse(longer);
+                cosines[i] = zero.where_greater(longer, zero, length * shrink, one).lanes();
+                sines[i] = (unit * shrink).lanes();
+                length = longer;
             }
-            for j in 0..columns {
-                c[j * count + g] = (at(c, j * count + g) * scale).lanes();
-            }
-            add_columns(simd, weights, a, c, (count, g));
-        }
-        kappa
-    }
-}
-
-/// A <- A - (A c) c^T / (1 + kappa).
-struct Reflect<'a, const L: usize> {
-    frame: &'a mut Frame<L>,
-    kappa: [f64; L],
-}
-
-impl<const L: usize> WithSimd for Reflect<'_, L> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { frame, kappa } = self;
-        let at = |slice: &[S::f64s], i: usize| Vector::new(simd, slice[i]);
-        let (rank, count) = (frame.rank, groups::<S, L>());
-        let a = vectors_mut::<S>(&mut frame.a);
-        let c = vectors::<S>(&frame.direction);
-        let weights = vectors::<S>(&frame.weights);
-        for (j, column) in a.chunks_exact_mut(rank * count).enumerate() {
-            for g in 0..count {
-                let kappa = at(vectors::<S>(&kappa), g);
-                let factor = at(c, j * count + g) / (Vector::splat(simd, 1.0) + kappa);
-                for (entry, weight) in column.chunks_exact_mut(count).zip(weights.chunks_exact(count)) {
-                    entry[g] = (at(entry, g) - at(weight, g) * factor).lanes();
-                }
+            // A c = scale (along A m + reach (A xi - shift A m)).
+            let (of_m, of_xi) = (scale * (along - reach * shift), scale * reach);
+            for i in (g..weights.len()).step_by(count) {
+                weights[i] = (of_m * at(weights, i) + of_xi * at(spread, i)).lanes();
             }
         }
     }
 }
 
-/// Reflects c onto the last axis, which then is the direction taken out, and leaves it zero-sized.
-///
-/// With e = -sign(c_q) e_q and h = (c - e)/|c - e|: A <- A - 2 (A h) h^T, last column dropped.
-struct DropColumn<'a, const L: usize> {
-    frame: &'a mut Frame<L>,
-}
-
-impl<const L: usize> WithSimd for DropColumn<'_, L> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let frame = self.frame;
-        let at = |slice: &[S::f64s], i: usize| Vector::new(simd, slice[i]);
-        let zero = Vector::splat(simd, 0.0);
-        let one = Vector::splat(simd, 1.0);
-        let (rank, count, last) = (frame.rank, groups::<S, L>(), frame.columns - 1);
-        let (kept, dropped) = frame.a.split_at_mut(last * rank * L);
-        let kept = vectors_mut::<S>(kept);
-        let dropped = vectors::<S>(dropped);
-        let c = vectors::<S>(&frame.direction);
-        let weights = vectors::<S>(&frame.weights);
-        for g in 0..count {
-            let c_last = at(c, last * count + g);
-            let sign = zero.where_greater(c_last, zero, one, -one);
-            // |c - e|^2 = 2 (1 + |c_q|) for unit c; h's own scale is folded into 2/|c - e|^2.
-            let scale = one / (one + sign * c_last);
-            for (j, column) in kept.chunks_exact_mut(rank * count).enumerate() {
-                let factor = scale * at(c, j * count + g);
-                for k in 0..rank {
-                    let i = k * count + g;
-                    let reflected = at(weights, i) + sign * at(dropped, i);
-                    column[i] = (at(column, i) - reflected * factor).lanes();
-                }
-            }
+#[cfg(test)]
+impl<const L: usize> Frame<L> {
+    /// |F_i A|^2 of one lane, the pending rotations applied.
+    pub(super) fn squared_length(&self, lane: usize, row: &[f64]) -> f64 {
+        let mut outside = 0.0;
+        let mut total = 0.0;
+        for j in (0..self.columns).rev() {
+            let column = self.a[start(self.rank, j) * L..].iter().skip(lane).step_by(L);
+            let part: f64 = column.zip(&row[j..]).map(|(a, f)| a * f).sum();
+            let (cosine, sine) = (self.cosines[j * L + lane], self.sines[j * L + lane]);
+            let kept = cosine * part - sine * outside;
+            outside = sine * part + cosine * outside;
+            total += kept * kept;
         }
+        total
     }
 }

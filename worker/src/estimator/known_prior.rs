@@ -6,7 +6,7 @@ use theory::{Factor, PANEL};
 use super::argmax::{Argmax, Best, acquisition};
 use super::{Estimator, Observation, Rule, Step};
 use crate::prior::Prior;
-use crate::simd::{Cpu, Vector, groups, vectors, vectors_mut};
+use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
 use crate::sweep::panel_product;
 
 /// mu_t and k_t + sigma^2 at every point. Entry (i, lane) stands at `i * L + lane`.
@@ -14,16 +14,16 @@ pub struct KnownPrior<'p, const L: usize> {
     prior: &'p Prior,
     cpu: Cpu,
     /// Minus infinity at observed points and padding, which are never chosen.
-    mean: Vec<f64>,
-    variance: Vec<f64>,
+    mean: Buffer,
+    variance: Buffer,
 }
 
 impl<'p, const L: usize> KnownPrior<'p, L> {
     /// The prior, before any observation.
     pub fn new(prior: &'p Prior, cpu: Cpu) -> Self {
         let padded = prior.factor.panels() * PANEL;
-        let mut mean = vec![f64::NEG_INFINITY; padded * L];
-        let mut variance = vec![0.0; padded * L];
+        let mut mean = Buffer::filled(f64::NEG_INFINITY, padded * L);
+        let mut variance = Buffer::zeros(padded * L);
         for i in 0..prior.factor.rows() {
             mean[i * L..(i + 1) * L].fill(prior.mean[i]);
             variance[i * L..(i + 1) * L].fill(prior.observed_variance(i));

@@ -24,7 +24,7 @@ use super::frame::{Chosen, Frame};
 use super::{Estimator, Observation, PIVOT_FLOOR, Rule, Step};
 use crate::prior::Prior;
 use crate::random::{Stream, interleaved_normals};
-use crate::simd::{Cpu, Vector, groups, vectors, vectors_mut};
+use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
 use crate::sweep::{SquaredLengths, Sweep, panel_product};
 
 /// Steps whose coordinates are drawn together.
@@ -57,17 +57,17 @@ pub struct Wishart<'p, const L: usize> {
     s: f64,
     frame: Frame<L>,
     /// 1/|m_i|, or 0 where the row has no part in the factor.
-    inverse_length: Vec<f64>,
+    inverse_length: Buffer,
     /// b_i.
-    along: Vec<f64>,
+    along: Buffer,
     /// rest_i at the beginning of the current block.
-    rest: Vec<f64>,
+    rest: Buffer,
     /// |v_i|^2 after projection.
-    residual: Vec<f64>,
+    residual: Buffer,
     /// mu_hat_t; minus infinity at observed points and padding, which are never chosen.
-    mean: Vec<f64>,
+    mean: Buffer,
     /// x_{i,t} for the steps of the current block, step by step.
-    axes: Vec<f64>,
+    axes: Buffer,
 }
 
 impl<'p, const L: usize> Wishart<'p, L> {
@@ -78,7 +78,7 @@ impl<'p, const L: usize> Wishart<'p, L> {
         let (rank, padded) = (factor.rank(), factor.panels() * PANEL);
         let s = prior.total_noise().sqrt();
         let frame = Frame::draw(rank, n, &mut streams.setup);
-        let mut lengths = vec![0.0; padded * L];
+        let mut lengths = Buffer::zeros(padded * L);
         let columns = frame.triangle();
         cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out: &mut lengths });
         let mut this = Self {
@@ -88,11 +88,11 @@ impl<'p, const L: usize> Wishart<'p, L> {
             t: 0,
             s,
             frame,
-            along: vec![0.0; padded * L],
-            rest: vec![0.0; padded * L],
-            residual: vec![0.0; padded * L],
-            mean: vec![f64::NEG_INFINITY; padded * L],
-            axes: vec![0.0; padded * L * BLOCK],
+            along: Buffer::zeros(padded * L),
+            rest: Buffer::zeros(padded * L),
+            residual: Buffer::zeros(padded * L),
+            mean: Buffer::filled(f64::NEG_INFINITY, padded * L),
+            axes: Buffer::zeros(padded * L * BLOCK),
             inverse_length: lengths,
             streams,
         };
@@ -130,9 +130,9 @@ impl<'p, const L: usize> Wishart<'p, L> {
     fn draw_mean(&mut self, n_train: u64) {
         let factor = &self.prior.factor;
         let rows = factor.rows();
-        let mut z = vec![0.0; factor.rank() * L];
+        let mut z = Buffer::zeros(factor.rank() * L);
         interleaved_normals(&mut self.streams.setup, &mut z);
-        let mut swept = vec![0.0; self.mean.len()];
+        let mut swept = Buffer::zeros(self.mean.len());
         self.cpu.run::<L, _>(Sweep::<L> { factor, weights: &z, out: &mut swept });
         let mean = &mut self.mean[..rows * L];
         interleaved_normals(&mut self.streams.setup, mean);
@@ -349,7 +349,8 @@ impl<const L: usize> Project<'_, L> {
     }
 }
 
-/// Draws for [`TILE`] rows.
+/// Draws for [`TILE`] rows, on cache lines of their own.
+#[repr(align(64))]
 struct Tile<const L: usize> {
     /// h, row by row.
     normals: [[f64; L]; TILE * BLOCK],
@@ -436,7 +437,7 @@ pub(crate) fn draw_setup<const L: usize>(
 ) -> f64 {
     let factor = &prior.factor;
     let frame = Frame::draw(factor.rank(), n_train - 1, streams);
-    let mut lengths = vec![0.0; factor.panels() * PANEL * L];
+    let mut lengths = Buffer::zeros(factor.panels() * PANEL * L);
     let columns = frame.triangle();
     cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out: &mut lengths });
     for stream in streams {

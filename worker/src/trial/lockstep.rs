@@ -15,6 +15,7 @@ use crate::estimator::{Estimator, Observation, Rule, dense, simulated};
 use crate::posterior::{Located, Posterior};
 use crate::prior::{ACCURACY_FLOOR, Prior};
 use crate::random::{Key, Purpose, Stream, interleaved_normals};
+use crate::simd::Buffer;
 use crate::sweep::Sweep;
 
 /// mu_t and k_t at a point.
@@ -30,7 +31,7 @@ pub(super) struct Lockstep<'a, const L: usize> {
     estimator: Option<Box<dyn Estimator<L> + 'a>>,
     posterior: Posterior<L>,
     /// f, entry (i, lane) at `i * L + lane`.
-    f: Vec<f64>,
+    f: Buffer,
     noise: [Stream; L],
     tally: [Tally; L],
     star: Located<L>,
@@ -94,16 +95,17 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         emit: &mut impl FnMut(usize, u32, Result<Measurement, Failure>),
     ) {
         let horizon = self.trials.checkpoints.last().copied().unwrap_or(0);
-        let mut next = self.first_choice();
+        let prior = self.trials.prior;
+        let mut ahead = self.first_choice().map(|points| self.posterior.locate(prior, points));
         for t in 1..=horizon {
-            let points = next.expect("a cell is refused where a choice before its horizon is missing");
-            let mut here = self.posterior.locate(self.trials.prior, points);
+            let mut here =
+                ahead.expect("a cell is refused where a choice before its horizon is missing");
             let values = self.observe(t, &here);
-            next = self.condition(t, &points, &values);
-            self.renew_probes(&points);
+            let next = self.condition(t, &here.points, &values);
+            self.renew_probes(&here.points);
+            ahead = next.map(|points| self.posterior.locate(prior, points));
             if self.trials.checkpoints.binary_search(&t).is_ok() {
                 self.posterior.advance(&mut here);
-                let ahead = next.map(|points| self.posterior.locate(self.trials.prior, points));
                 for lane in 0..L {
                     let measured = self.measure(lane, t, &here, values[lane], ahead.as_ref());
                     emit(lane, t, self.tally[lane].failure.map_or(Ok(measured), Err));
@@ -372,12 +374,12 @@ fn observed<const L: usize>(prior: &Prior, at: &Located<L>, lane: usize, y: f64)
 }
 
 /// f = mu + F z + sqrt(w) e.
-fn draw_functions<const L: usize>(trials: &Trials<'_>, mut streams: [Stream; L]) -> Vec<f64> {
+fn draw_functions<const L: usize>(trials: &Trials<'_>, mut streams: [Stream; L]) -> Buffer {
     let prior = trials.prior;
     let factor = &prior.factor;
-    let mut weights = vec![0.0; factor.rank() * L];
+    let mut weights = Buffer::zeros(factor.rank() * L);
     interleaved_normals(&mut streams, &mut weights);
-    let mut f = vec![0.0; factor.panels() * theory::PANEL * L];
+    let mut f = Buffer::zeros(factor.panels() * theory::PANEL * L);
     trials.cpu.run::<L, _>(Sweep::<L> { factor, weights: &weights, out: &mut f });
     f.truncate(factor.rows() * L);
     if prior.white > 0.0 {
