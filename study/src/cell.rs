@@ -96,9 +96,9 @@ impl Policy {
     /// The training data, where there are any.
     pub fn training(&self) -> Option<Training> {
         match *self {
-            Self::Fixed(training) | Self::PemUcb { training, .. } | Self::PemPi { training, .. } => {
-                Some(training)
-            }
+            Self::Fixed(training)
+            | Self::PemUcb { training, .. }
+            | Self::PemPi { training, .. } => Some(training),
             Self::KnownUcb { .. } | Self::KnownPi { .. } | Self::Random => None,
         }
     }

@@ -44,6 +44,11 @@ impl Digest {
         self.0.finalize().into()
     }
 
+    /// The digest in hexadecimal.
+    pub fn hex(&self) -> String {
+        self.0.finalize().to_hex().to_string()
+    }
+
     fn fixed(&mut self, kind: u8, bits: u64) -> &mut Self {
         self.0.update(&[kind]).update(&bits.to_le_bytes());
         self

@@ -160,7 +160,7 @@ impl Record {
                 match (column.value)(measurement) {
                     Value::Null => digest.u64(0),
                     Value::Bool(flag) => digest.u64(1).u64(flag.into()),
-                    Value::Integer(value) => digest.u64(2).u64(value as u64),
+                    Value::Integer(value) => digest.u64(2).u64(value.cast_unsigned()),
                     Value::Float(value) => digest.u64(3).u64(value.to_bits()),
                     Value::Text(value) => digest.u64(4).text(value),
                 };
@@ -179,7 +179,7 @@ pub fn cell_columns(cell: &Cell) -> [(&'static str, Value); 7] {
         ("method", Value::Text(policy.method())),
         ("acquisition", text(policy.acquisition())),
         ("policy_constants", text(policy.constants().map(|c| c.form().name()))),
-        ("N", policy.training().map_or(Value::Null, |t| Value::Integer(t.n as i64))),
+        ("N", policy.training().map_or(Value::Null, |t| Value::Integer(t.n.cast_signed()))),
         ("delta", policy.delta().map(theory::Delta::get).into()),
     ]
 }

@@ -20,8 +20,11 @@ use crate::special::{
     ln_poisson, ln_power, smaller,
 };
 
-/// Nodes whose density is this far below the peak (log scale) no longer count.
+/// How far below the peak (log scale) the density of a node may be before it no longer counts.
 const CUT: f64 = 42.0;
+
+/// The same towards large scales, which weigh more in deep upper tails of the error.
+const UPPER_CUT: f64 = 80.0;
 
 /// The law of the mean's squared error: sum of weight times the law of Z^2 scale.
 #[derive(Clone, Debug)]
@@ -110,7 +113,7 @@ impl ErrorLaw {
 ///
 /// With p = V/(1 + V) the density in u is p^alpha (1-p)^beta/B(alpha, beta). The step is a fixed
 /// share of its standard deviation (Gaussian part: error exp(-2 pi^2 s^2/h^2)), and at most a
-/// quarter (strip |Im u| < pi/2, in which erf of the scale stays bounded: error exp(-pi^2/h)).
+/// fifth (strip |Im u| < pi/2, in which erf of the scale stays bounded: error exp(-pi^2/h)).
 fn push_chi_ratio(
     nodes: &mut Vec<(f64, f64)>,
     share: f64,
@@ -119,16 +122,16 @@ fn push_chi_ratio(
     scale: impl Fn(f64) -> f64,
 ) {
     let deviation = (1.0 / alpha + 1.0 / beta).sqrt();
-    let step = smaller(0.25, 0.6 * deviation);
+    let step = smaller(0.2, 0.5 * deviation);
     let mode = libm::log(alpha / beta);
     let peak = ln_power(alpha, beta, Split::logistic(mode));
     let weigh = |u: f64| ln_power(alpha, beta, Split::logistic(u));
-    for direction in [-1.0, 1.0] {
-        let mut k = if direction < 0.0 { 0.0 } else { 1.0 };
+    for (direction, first, cut) in [(-1.0, 0.0, CUT), (1.0, 1.0, UPPER_CUT)] {
+        let mut k = first;
         loop {
             let u = mode + direction * step * k;
             let density = weigh(u);
-            if density < peak - CUT {
+            if density < peak - cut {
                 break;
             }
             nodes.push((share * step * libm::exp(density), scale(libm::exp(u))));

@@ -108,6 +108,7 @@ pub(crate) fn degrees(n: u64, t: u32, k: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn delta(value: f64) -> Delta {
         Delta::new(value).unwrap()
@@ -148,6 +149,26 @@ mod tests {
         for (n, t, d) in [(23, 20, 0.1), (200, 0, 0.5), (5000, 60, 0.01)] {
             close(coverage_mean(n, t, delta(d), Form::Sharp), 1.0 - d / 2.0, 1e-12);
             close(coverage_variance(n, t, delta(d), Form::Sharp), 1.0 - d / 2.0, 1e-12);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn forms_and_levels_are_ordered(t in 1_u32..150, extra in 3_u64..3000, d in 0.005_f64..0.9) {
+            let (n, level, looser) = (u64::from(t) + extra, delta(d), delta(d * 1.05));
+            for form in Form::ALL {
+                let here = a(n, t, level, form).unwrap();
+                prop_assert!(a(n, t, looser, form).unwrap() < here);
+                prop_assert!(a(n + 1, t, level, form).unwrap() < here);
+                let (low, high) = variance_interval(n, t, level, form).unwrap();
+                let (inner_low, inner_high) = variance_interval(n, t, looser, form).unwrap();
+                prop_assert!(low < inner_low && inner_high < high);
+            }
+            // The corrected lemma is true: its coverage is never below what it promises.
+            let joint = coverage_joint(n, t, level, Form::Corrected).unwrap();
+            prop_assert!(joint >= 1.0 - d);
+            prop_assert!(joint >= coverage_joint(n, t, level, Form::Printed).unwrap());
         }
     }
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Reference values for theory/tests/reference.rs, from mpmath at 40 digits or more.
 
-Run `python3 reference.py reference.json [group ..]` (about four minutes for all). Every value is computed by another
-route than the Rust code's: plain power series for the incomplete functions, adaptive quadrature of
-the beta density for the laws, Kummer's function for the conditional law. Inputs are f64 numbers,
-taken exactly; a row is [inputs .., value], all as strings, "none" where a constant does not exist.
+Run `python3 reference.py reference.json [group ..]` (a few minutes for all groups). Every value is
+computed by another route than the Rust code's: plain power series for the incomplete functions,
+adaptive quadrature of the beta density for the laws, Kummer's function for the conditional law.
+Inputs are f64 numbers, taken exactly; a row is [inputs .., values ..], all as strings, "none" where
+a constant does not exist.
 """
 import json
 import sys
@@ -144,7 +145,7 @@ def beta_quantile(a, b, p):
 
 
 def normal_quantile(p):
-    with mp.workdps(60):
+    with mp.workdps(350):
         return sqrt(mpf(2)) * erfinv(2 * mpf(p) - 1)
 
 

@@ -90,8 +90,8 @@ fn draw_and_sweep<const L: usize>(prior: &Prior, case: Case, cpu: Cpu, first: u6
     let mut total = wishart::draw_setup(prior, case.n, cpu, &mut drawn.setup, &mut buffer);
     let weights = Buffer::filled(0.5, factor.rank() * L);
     let mut out = Buffer::zeros(factor.panels() * PANEL * L);
-    for lane in 0..L {
-        function[lane].normals(&mut buffer[..factor.rank()]);
+    for stream in &mut function {
+        stream.normals(&mut buffer[..factor.rank()]);
         total += buffer[0];
     }
     // One sweep for f, one for mu_hat, and one per evaluation.

@@ -5,6 +5,7 @@
 pub mod bench;
 mod columns;
 pub mod estimator;
+pub mod golden;
 pub mod posterior;
 pub mod prior;
 pub mod random;

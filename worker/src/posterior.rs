@@ -12,9 +12,9 @@
 
 use pulp::{Simd, WithSimd};
 
+use crate::columns::{BLOCK, add, products};
 use crate::prior::Prior;
 use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
-use crate::columns::{BLOCK, add, products};
 
 /// The directions and innovations so far. Entry k of a lane's q_j stands at `k * L + lane`.
 pub struct Posterior<const L: usize> {

@@ -23,6 +23,18 @@ impl Cpu {
         Self(Arch::Scalar)
     }
 
+    /// The instruction set's name.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Arch::Scalar => "plain",
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            Arch::V3(_) => "x86-64-v3 (AVX2)",
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            Arch::V4(_) => "x86-64-v4 (AVX-512)",
+            _ => "vector",
+        }
+    }
+
     /// Runs a kernel over groups of `L` lanes; a single lane has nothing to vectorise across.
     pub(crate) fn run<const L: usize, K: WithSimd>(self, kernel: K) -> K::Output {
         if L == 1 { kernel.with_simd(Scalar) } else { self.0.dispatch(kernel) }

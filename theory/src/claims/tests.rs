@@ -183,6 +183,27 @@ fn each_violation_is_seen_by_its_claim() {
 }
 
 #[test]
+fn statistics_of_means() {
+    let statistic = |id: &str, form| {
+        let context = Context::new(Conditions { form, at: Some(At::Probe), ..conditions() });
+        let claim = find(id).unwrap();
+        claim.applies(&context).unwrap();
+        match claim.test {
+            Test::Mean { statistic, .. } => statistic(&context, &quiet()).unwrap(),
+            Test::Probability { .. } | Test::Invariant { .. } => {
+                unreachable!("{id} is about a mean")
+            }
+        }
+    };
+    assert_eq!(statistic("lemma1.unbiased-variance", Form::Printed), 1.0);
+    // K = 20 at N = 500, t = 20: (498 + 20)/(500 * 478), and with the factor N restored.
+    let printed = statistic("lemma1.variance-formula", Form::Printed);
+    assert!((printed - (0.01 - 518.0 / 239000.0)).abs() < 1e-16);
+    let corrected = statistic("lemma1.variance-formula", Form::Corrected);
+    assert!((corrected - (0.01 - 10498.0 / 239000.0)).abs() < 1e-16);
+}
+
+#[test]
 fn absent_quantities_are_not_applicable() {
     let context = Context::new(Conditions { at: Some(At::Star), ..conditions() });
     let mut m = quiet();

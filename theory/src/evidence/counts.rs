@@ -17,6 +17,14 @@ impl Counts {
         (self.trials > 0).then(|| 1.0 - self.violations as f64 / self.trials as f64)
     }
 
+    /// Trials in which the claim held.
+    ///
+    /// # Panics
+    /// Where more violations than trials were counted.
+    pub fn held(self) -> u64 {
+        self.trials.checked_sub(self.violations).expect("violations are among the trials")
+    }
+
     /// The sum of two batches.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -29,13 +37,11 @@ impl Counts {
 
     /// (S, n - S) when a failure counts against the claim, as confirming it must assume.
     pub(super) fn pessimistic(self) -> (f64, f64) {
-        let held = self.trials - self.violations;
-        ((self.violations + self.failures) as f64, held as f64)
+        ((self.violations + self.failures) as f64, self.held() as f64)
     }
 
     /// (S, n - S) when a failure counts for the claim, as refuting it must assume.
     pub(super) fn optimistic(self) -> (f64, f64) {
-        let held = self.trials - self.violations;
-        (self.violations as f64, (held + self.failures) as f64)
+        (self.violations as f64, (self.held() + self.failures) as f64)
     }
 }

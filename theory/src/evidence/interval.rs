@@ -22,7 +22,7 @@ const LOGIT_RANGE: f64 = 700.0;
 /// Jeffreys' and the one tuned to the claim's budget.
 pub fn confidence_sequence(counts: Counts, mixture: &Mixture, alpha: f64) -> Interval {
     let violations = counts.violations as f64;
-    let held = (counts.trials - counts.violations) as f64;
+    let held = counts.held() as f64;
     if counts.trials == 0 {
         return Interval { low: 0.0, high: 1.0 };
     }
@@ -47,7 +47,7 @@ pub fn confidence_sequence(counts: Counts, mixture: &Mixture, alpha: f64) -> Int
 /// Clopper and Pearson's exact interval at confidence 1 - alpha, for a fixed number of trials.
 pub fn clopper_pearson(counts: Counts, alpha: f64) -> Interval {
     let violations = counts.violations as f64;
-    let held = (counts.trials - counts.violations) as f64;
+    let held = counts.held() as f64;
     let tail = 0.5 * alpha;
     Interval {
         low: if violations == 0.0 { 0.0 } else { beta_quantile(violations, held + 1.0, tail) },

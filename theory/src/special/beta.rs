@@ -68,9 +68,12 @@ pub fn ln_power(a: f64, b: f64, at: Split) -> f64 {
     deviance + remainders - HALF_LN_2PI + 0.5 * libm::log(a / sum * b)
 }
 
-/// a - (a+b) x = a y - b x, from whichever of x and y is the smaller.
+/// a - (a+b) x = (a+b) y - b, from whichever of x and y is the smaller.
+///
+/// Near the mean this is a small difference of large numbers, and everything hangs on it: hence
+/// one rounding, by `libm`'s own fused multiply-add, which is the same on every CPU.
 fn excess(a: f64, b: f64, at: Split) -> f64 {
-    if at.x <= at.y { a - (a + b) * at.x } else { (a + b) * at.y - b }
+    if at.x <= at.y { libm::fma(-(a + b), at.x, a) } else { libm::fma(a + b, at.y, -b) }
 }
 
 /// log(1 + v) - v, where 1 + v is known as `ratio` in case v is near -1.

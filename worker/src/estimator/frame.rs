@@ -156,9 +156,11 @@ impl<const L: usize> Frame<L> {
         }
         self.columns = last;
         self.a.truncate(start(self.rank, last) * L);
-        let by_column =
-            [&mut self.cosines, &mut self.sines, &mut self.along_factor, &mut self.direction];
-        by_column.into_iter().for_each(|values| values.truncate(last * L));
+        for by_column in
+            [&mut self.cosines, &mut self.sines, &mut self.along_factor, &mut self.direction]
+        {
+            by_column.truncate(last * L);
+        }
         self.cosines.fill(1.0);
         self.sines.fill(0.0);
     }
@@ -195,7 +197,8 @@ impl<const L: usize> WithSimd for Multiply<'_, L> {
                 let (outside, row) = (&mut outside[j * count..][..size], &row[j * count..][..size]);
                 let mut product = Vector::splat(simd, 0.0);
                 for i in (g..size).step_by(count) {
-                    let (entry, out) = (Vector::new(simd, column[i]), Vector::new(simd, outside[i]));
+                    let (entry, out) =
+                        (Vector::new(simd, column[i]), Vector::new(simd, outside[i]));
                     let kept = cosine * entry - sine * out;
                     outside[i] = (sine * entry + cosine * out).lanes();
                     column[i] = kept.lanes();

@@ -74,9 +74,8 @@ impl<const L: usize> Estimator<L> for Samples<L> {
     }
 
     fn observe(&mut self, seen: &Observation<'_, L>, rule: Option<&Rule<L>>) -> Step<L> {
-        let zero_pivot = std::array::from_fn(|lane| {
-            !self.0[lane].observe(seen.points[lane], seen.values[lane])
-        });
+        let zero_pivot =
+            std::array::from_fn(|lane| !self.0[lane].observe(seen.points[lane], seen.values[lane]));
         Step { next: rule.map_or([0; L], |rule| self.choose(rule)), zero_pivot }
     }
 

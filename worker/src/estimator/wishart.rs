@@ -475,3 +475,68 @@ pub(crate) fn draw_step<const L: usize>(
         buffer[0] += streams.steps[lane].chi_square(left + 1 - columns as u64);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::posterior::Posterior;
+    use crate::random::{Key, Purpose};
+
+    fn streams<const L: usize>(purpose: Purpose) -> [Stream; L] {
+        std::array::from_fn(|lane| Stream::new(Key::new(9, &[4; 32], lane as u64, purpose)))
+    }
+
+    /// A prior with a random factor, some of whose rows are zero and some nearly alike.
+    fn prior(rows: usize, rank: usize, white: f64, noise_variance: f64) -> Prior {
+        let mut stream = Stream::new(Key::new(3, &[0; 32], 0, Purpose::Function));
+        let mut columns = vec![vec![0.0; rows]; rank];
+        for column in &mut columns {
+            stream.normals(column);
+            column[rows / 2] = 0.0;
+            column[1] = column[0] + 1e-4 * column[1];
+        }
+        Prior::from_factor(Factor::from_columns(rows, &columns), white, noise_variance)
+    }
+
+    /// After every step |F_i A|^2 = |m_i|^2, the invariant that ties the frame to the rows.
+    #[test]
+    fn lengths_follow_the_frame() {
+        const L: usize = 8;
+        for (rank, n, white, noise) in [
+            (6, 500, 0.0, 0.1),
+            (6, 500, 0.5, 0.0),
+            (12, 9, 0.1, 0.1),
+            (5, 8, 0.0, 1e-6),
+            (7, 9, 0.0, 0.0),
+            (1, 40, 0.0, 0.01),
+        ] {
+            let prior = prior(30, rank, white, noise);
+            let drawn = Streams {
+                setup: streams(Purpose::Estimator),
+                axes: streams(Purpose::EstimatorAxes),
+                steps: streams(Purpose::EstimatorSteps),
+            };
+            let cpu = Cpu::detect();
+            let mut wishart = Wishart::<L>::draw(&prior, n, cpu, drawn);
+            let truth = Posterior::new(&prior, cpu);
+            for t in 0..(n as usize - 2).min(if noise + white == 0.0 { rank - 1 } else { 25 }) {
+                let points = std::array::from_fn(|lane| (3 * t + lane) % 30);
+                let seen = Observation { points: &points, values: &[0.3; L], truth: &truth };
+                wishart.observe(&seen, None);
+                for lane in 0..L {
+                    for i in (0..30).filter(|i| (0..=t).all(|t| (3 * t + lane) % 30 != *i)) {
+                        let row: Vec<f64> = prior.factor.row(i).collect();
+                        let inverse = wishart.inverse_length[i * L + lane];
+                        let tracked = if inverse == 0.0 { 0.0 } else { 1.0 / (inverse * inverse) };
+                        let framed = wishart.frame.squared_length(lane, &row);
+                        let scale = n as f64 * prior.factor.squared_norm(i);
+                        assert!(
+                            (tracked - framed).abs() <= 1e-13 * scale,
+                            "rank {rank}, N {n}, t {t}, row {i}: {tracked} and {framed} of {scale}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -31,6 +31,11 @@ impl Points {
         Ok(Self { dimension: shape.dimension, coordinates })
     }
 
+    /// 0, 1, 2, .. in one dimension.
+    pub(super) fn numbered(size: usize) -> Self {
+        Self { dimension: 1, coordinates: (0..size).map(|i| i as f64).collect() }
+    }
+
     /// M.
     pub fn size(&self) -> usize {
         self.coordinates.len() / self.dimension

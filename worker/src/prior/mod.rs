@@ -133,6 +133,14 @@ impl Prior {
         Ok(Self { points, mean, factor, white, noise_variance, c, residual })
     }
 
+    /// A prior with zero mean and a given factor, on the points 0, 1, 2, ..
+    pub fn from_factor(factor: Factor, white: f64, noise_variance: f64) -> Self {
+        let c = largest((0..factor.rows()).map(|i| factor.squared_norm(i))) + white;
+        let mean = vec![0.0; factor.rows()];
+        let points = Points::numbered(factor.rows());
+        Self { points, mean, factor, white, noise_variance, c, residual: 0.0 }
+    }
+
     /// M.
     pub fn size(&self) -> usize {
         self.mean.len()

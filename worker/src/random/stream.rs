@@ -138,7 +138,8 @@ mod tests {
         for _ in 0..70_000 {
             counts[s.below(7)] += 1.0;
         }
-        let statistic: f64 = counts.iter().map(|c| (c - 10_000.0) * (c - 10_000.0) / 10_000.0).sum();
+        let statistic: f64 =
+            counts.iter().map(|c| (c - 10_000.0) * (c - 10_000.0) / 10_000.0).sum();
         assert!(statistic < 38.26, "{statistic}");
     }
 }

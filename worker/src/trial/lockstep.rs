@@ -90,10 +90,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
     }
 
     /// Runs to the last checkpoint and hands over each lane's outcome at every checkpoint.
-    pub(super) fn run(
-        mut self,
-        emit: &mut impl FnMut(usize, u32, Result<Measurement, Failure>),
-    ) {
+    pub(super) fn run(mut self, emit: &mut impl FnMut(usize, u32, Result<Measurement, Failure>)) {
         let horizon = self.trials.checkpoints.last().copied().unwrap_or(0);
         let prior = self.trials.prior;
         let mut ahead = self.first_choice().map(|points| self.posterior.locate(prior, points));
@@ -193,7 +190,9 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             // At an observed point the estimator interpolates.
             let (mean_star, variance_star) = match tally.star_value {
                 Some(y) => (y, 0.0),
-                None => (estimator.mean(lane, tally.x_star), estimator.variance(lane, tally.x_star)),
+                None => {
+                    (estimator.mean(lane, tally.x_star), estimator.variance(lane, tally.x_star))
+                }
             };
             EstimatedAtTau {
                 mean_star,
@@ -367,10 +366,7 @@ fn observed<const L: usize>(prior: &Prior, at: &Located<L>, lane: usize, y: f64)
     let fit = prior.mean[at.points[lane]] + at.mean[lane];
     let variance = at.variance[lane];
     let variance = if variance > 0.0 { variance } else { 0.0 };
-    Truth {
-        mean: y - share * (y - fit),
-        variance: share * prior.white + share * share * variance,
-    }
+    Truth { mean: y - share * (y - fit), variance: share * prior.white + share * share * variance }
 }
 
 /// f = mu + F z + sqrt(w) e.

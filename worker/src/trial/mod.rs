@@ -32,7 +32,9 @@ const DOUBLES_PER_POINT: usize = 24;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// More evaluations than points.
-    #[error("T = {horizon} is more than the domain's M = {points} points; evaluated points are not chosen again, use T <= {points}")]
+    #[error(
+        "T = {horizon} is more than the domain's M = {points} points; evaluated points are not chosen again, use T <= {points}"
+    )]
     HorizonBeyondDomain {
         /// The largest checkpoint.
         horizon: u32,
@@ -51,7 +53,9 @@ pub enum Error {
         horizon: u32,
     },
     /// zeta_t is not a real number.
-    #[error("zeta_{step} of GP-UCB does not exist for N = {n}, delta = {delta}: N is below 4 log(6/delta) + t + 1; Theorem 2 asks for N >= 4 log(6/delta) + T + 2 = {least}")]
+    #[error(
+        "zeta_{step} of GP-UCB does not exist for N = {n}, delta = {delta}: N is below 4 log(6/delta) + t + 1; Theorem 2 asks for N >= 4 log(6/delta) + T + 2 = {least}"
+    )]
     NoExplorationWeight {
         /// The evaluation.
         step: u32,
@@ -63,7 +67,9 @@ pub enum Error {
         least: u64,
     },
     /// PI's target has to be at least max f.
-    #[error("pi_gap = {0} must be a finite number that is not negative: PI's target is an upper bound of f")]
+    #[error(
+        "pi_gap = {0} must be a finite number that is not negative: PI's target is an upper bound of f"
+    )]
     Gap(f64),
     /// The cell's noise is not that of the prior.
     #[error("the cell's noise variance {cell} is not the prior's {prior}")]
@@ -110,12 +116,15 @@ impl<'a> Trials<'a> {
             return Err(Error::TooFewFunctions { n, horizon });
         }
         if let Some(gap) = cell.policy.gap()
-            && !(gap >= 0.0 && gap < f64::INFINITY)
+            && !(0.0..f64::INFINITY).contains(&gap)
         {
             return Err(Error::Gap(gap));
         }
         if cell.noise_variance != prior.noise_variance {
-            return Err(Error::OtherPrior { cell: cell.noise_variance, prior: prior.noise_variance });
+            return Err(Error::OtherPrior {
+                cell: cell.noise_variance,
+                prior: prior.noise_variance,
+            });
         }
         let zetas = exploration_weights(&cell.policy, horizon)?;
         Ok(Self { prior, cell, seed, checkpoints, cpu, zetas })
@@ -151,7 +160,12 @@ impl<'a> Trials<'a> {
         if oracle || bytes > GROUP_BYTES { 1 } else { LANES }
     }
 
-    fn group<const L: usize>(&self, replicates: [u64; L], live: usize, sink: &mut impl FnMut(Record)) {
+    fn group<const L: usize>(
+        &self,
+        replicates: [u64; L],
+        live: usize,
+        sink: &mut impl FnMut(Record),
+    ) {
         let id = self.cell.id();
         Lockstep::new(self, replicates).run(&mut |lane, t, outcome: Result<_, Failure>| {
             if lane < live {
