@@ -94,6 +94,10 @@ fn error(at: Option<Deviation>) -> Value {
     at.map(|d| d.error).into()
 }
 
+fn signed(at: Option<Deviation>) -> Value {
+    at.map(|d| d.signed).into()
+}
+
 fn ratio(at: Option<Deviation>) -> Value {
     at.map(|d| d.ratio).into()
 }
@@ -115,10 +119,13 @@ columns! {
     "cumulative_regret", "sum over s <= t of max f - f(x_s)", |m| Value::Float(m.cumulative_regret);
     "f_range", "max f - min f", |m| Value::Float(m.f_range);
     "error_probe", "(mu_hat_t - mu_t)^2/(k_t + sigma^2) at the probe", |m| error(m.probe);
+    "signed_probe", "(mu_hat_t - mu_t)/sqrt(k_t + sigma^2) at the probe", |m| signed(m.probe);
     "ratio_probe", "k_hat_t/(k_t + sigma^2) at the probe", |m| ratio(m.probe);
     "error_star", "the same error at x*, while unobserved", |m| error(m.star);
+    "signed_star", "its signed root at x*", |m| signed(m.star);
     "ratio_star", "the same ratio at x*, while unobserved", |m| ratio(m.star);
     "error_next", "the same error at x_{t+1}", |m| error(m.next);
+    "signed_next", "its signed root at x_{t+1}", |m| signed(m.next);
     "ratio_next", "the same ratio at x_{t+1}", |m| ratio(m.next);
     "error_observed", "the same error at x_t, an observed point", |m| error(m.observed);
     "ratio_observed", "the same ratio at x_t, an observed point", |m| ratio(m.observed);

@@ -6,10 +6,23 @@
 /// Lemma 1's two statistics at one point x, given t observations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Deviation {
+    /// (mu_hat_t(x) - mu_t(x)) / sqrt(k_t(x) + sigma^2).
+    pub signed: f64,
     /// (mu_hat_t(x) - mu_t(x))^2 / (k_t(x) + sigma^2).
     pub error: f64,
     /// k_hat_t(x) / (k_t(x) + sigma^2).
     pub ratio: f64,
+}
+
+impl Deviation {
+    /// From mu_hat_t - mu_t, k_hat_t and k_t + sigma^2, the last positive.
+    pub fn new(shift: f64, estimated: f64, predictive: f64) -> Self {
+        Self {
+            signed: shift / predictive.sqrt(),
+            error: shift * shift / predictive,
+            ratio: estimated / predictive,
+        }
+    }
 }
 
 /// The estimated posterior at x* and x_tau, given tau - 1 observations.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reference values for theory/tests/reference.rs, from mpmath at 40 digits or more.
 
-Run `python3 reference.py reference.json [group ..]` (a few minutes for all groups). Every value is
+Run `python3 reference.py reference.json [group ..]` (two minutes for all groups). Every value is
 computed by another route than the Rust code's: plain power series for the incomplete functions,
 adaptive quadrature of the beta density for the laws, Kummer's function for the conditional law.
 Inputs are f64 numbers, taken exactly; a row is [inputs .., values ..], all as strings, "none" where

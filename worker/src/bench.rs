@@ -8,14 +8,16 @@
 use std::time::{Duration, Instant};
 
 use study::cell::{Cell, Estimator, Policy, PolicyConstants, Training};
-use theory::{Delta, PANEL};
+use theory::Delta;
 
-use crate::estimator::wishart;
+use crate::estimator::wishart::Floor;
 use crate::prior::Prior;
-use crate::random::{Key, Purpose, Stream};
-use crate::simd::{Buffer, Cpu};
-use crate::sweep::Sweep;
+use crate::random::{Key, Purpose, Stream, interleaved_normals};
+use crate::simd::Cpu;
 use crate::trial::{LANES, Trials};
+
+/// Lockstep groups per turn.
+const GROUPS: usize = 4;
 
 /// What is timed.
 #[derive(Clone, Copy, Debug)]
@@ -50,20 +52,24 @@ pub fn time(prior: &Prior, case: Case, budget: Duration) -> Timing {
     let checkpoints = [case.horizon];
     let trials = Trials::new(prior, cell, 1, &checkpoints, cpu).expect("the case can run");
     let (mut whole, mut floor) = (Vec::new(), Vec::new());
+    let mut floor_of = Floor::new(prior, case.n, cpu, &|purpose| streams(0, purpose));
     let begin = Instant::now();
     let mut first = 0;
     while begin.elapsed() < budget || whole.len() < 5 {
+        let turn = first..first + (GROUPS * LANES) as u64;
         let start = Instant::now();
-        trials.run(first..first + LANES as u64, &mut |record| {
+        trials.run(turn.clone(), &mut |record| {
             std::hint::black_box(record);
         });
         whole.push(start.elapsed().as_secs_f64());
         let start = Instant::now();
-        std::hint::black_box(draw_and_sweep::<LANES>(prior, case, cpu, first));
+        for first in turn.clone().step_by(LANES) {
+            run_floor(&mut floor_of, prior.rank(), case, first);
+        }
         floor.push(start.elapsed().as_secs_f64());
-        first += LANES as u64;
+        first = turn.end;
     }
-    let per_trial = |times: Vec<f64>| median(times) * 1e3 / LANES as f64;
+    let per_trial = |times: Vec<f64>| median(times) * 1e3 / (GROUPS * LANES) as f64;
     Timing { trial: per_trial(whole), floor: per_trial(floor) }
 }
 
@@ -72,39 +78,23 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
+/// The streams of the group that begins with a replicate.
+fn streams(first: u64, purpose: Purpose) -> [Stream; LANES] {
+    std::array::from_fn(|lane| Stream::new(Key::new(1, &[0; 32], first + lane as u64, purpose)))
+}
+
 /// Draws every number that a group of trials draws, and sweeps F as often.
-fn draw_and_sweep<const L: usize>(prior: &Prior, case: Case, cpu: Cpu, first: u64) -> f64 {
-    let factor = &prior.factor;
-    let streams = |purpose: Purpose| {
-        std::array::from_fn::<Stream, L, _>(|lane| {
-            Stream::new(Key::new(1, &[0; 32], first + lane as u64, purpose))
-        })
-    };
-    let mut buffer = vec![0.0; factor.rows()];
-    let (mut function, mut noise) = (streams(Purpose::Function), streams(Purpose::Noise));
-    let mut drawn = wishart::Streams {
-        setup: streams(Purpose::Estimator),
-        axes: streams(Purpose::EstimatorAxes),
-        steps: streams(Purpose::EstimatorSteps),
-    };
-    let mut total = wishart::draw_setup(prior, case.n, cpu, &mut drawn.setup, &mut buffer);
-    let weights = Buffer::filled(0.5, factor.rank() * L);
-    let mut out = Buffer::zeros(factor.panels() * PANEL * L);
-    for stream in &mut function {
-        stream.normals(&mut buffer[..factor.rank()]);
-        total += buffer[0];
-    }
-    // One sweep for f, one for mu_hat, and one per evaluation.
-    for t in 0..case.horizon as usize + 2 {
-        cpu.run::<L, _>(Sweep::<L> { factor, weights: &weights, out: &mut out });
-        total += out[t % out.len()];
-    }
+fn run_floor(floor: &mut Floor<'_, LANES>, rank: usize, case: Case, first: u64) {
+    let mut weights = vec![0.0; rank * LANES];
+    interleaved_normals(&mut streams(first, Purpose::Function), &mut weights);
+    std::hint::black_box(weights);
+    floor.sweep();
+    floor.setup(&|purpose| streams(first, purpose));
+    let mut noise = streams(first, Purpose::Noise);
     for t in 0..case.horizon as usize {
-        wishart::draw_step(prior, case.n, t, &mut drawn, &mut buffer);
-        total += buffer[0];
+        std::hint::black_box(floor.step(t));
         for stream in &mut noise {
-            total += stream.normal();
+            std::hint::black_box(stream.normal());
         }
     }
-    total
 }

@@ -33,7 +33,7 @@ pub struct Located<const L: usize> {
     /// F_x C_t F_x^T.
     pub variance: [f64; L],
     row: Buffer,
-    /// u, as of when the point was located.
+    /// u, as of when the point was located; spent once the point is observed.
     remainder: Buffer,
 }
 
@@ -41,6 +41,12 @@ impl<const L: usize> Posterior<L> {
     /// No observations yet.
     pub fn new(prior: &Prior, cpu: Cpu) -> Self {
         Self { cpu, rank: prior.factor.rank(), directions: Vec::new(), innovations: Vec::new() }
+    }
+
+    /// Forgets all observations.
+    pub fn clear(&mut self) {
+        self.directions.clear();
+        self.innovations.clear();
     }
 
     /// The posterior at one point per lane.
@@ -74,11 +80,11 @@ impl<const L: usize> Posterior<L> {
 
     /// Conditions on y at a point located just now; `surprise` is y - mu_{t-1} and `variance`
     /// k_{t-1} + sigma^2, the latter positive.
-    pub fn observe(&mut self, here: &Located<L>, surprise: &[f64; L], variance: &[f64; L]) {
+    pub fn observe(&mut self, here: &mut Located<L>, surprise: &[f64; L], variance: &[f64; L]) {
         let scale = variance.map(|d| 1.0 / d.sqrt());
-        let mut direction = Buffer::zeros(self.rank * L);
-        for (i, (q, u)) in direction.iter_mut().zip(here.remainder.iter()).enumerate() {
-            *q = u * scale[i % L];
+        let mut direction = std::mem::replace(&mut here.remainder, Buffer::zeros(0));
+        for q in direction.as_chunks_mut::<L>().0 {
+            *q = std::array::from_fn(|lane| q[lane] * scale[lane]);
         }
         self.directions.push(direction);
         self.innovations.extend((0..L).map(|lane| surprise[lane] * scale[lane]));

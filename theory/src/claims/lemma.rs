@@ -52,9 +52,8 @@ fn chebyshev_step(context: &Context, m: &Measurement) -> Outcome {
     outcome(deviation(context, m).zip(radius).map(|(at, radius)| at.error < radius))
 }
 
-/// (mu_hat_t - mu_t)/sqrt(k_t + sigma^2), of which a measurement holds only the square.
-fn signed_error(_: &Context, _: &Measurement) -> Option<f64> {
-    None
+fn signed_error(context: &Context, m: &Measurement) -> Option<f64> {
+    Some(deviation(context, m)?.signed)
 }
 
 fn ratio(context: &Context, m: &Measurement) -> Option<f64> {

@@ -27,7 +27,7 @@ fn conditions() -> Conditions {
 
 /// A trial in which everything is as expected: every claim holds.
 fn quiet() -> Measurement {
-    let usual = Some(Deviation { error: 0.01, ratio: 1.0 });
+    let usual = Some(Deviation::new(0.1, 1.0, 1.0));
     Measurement {
         t: 20,
         x: 3,
@@ -144,7 +144,7 @@ fn each_violation_is_seen_by_its_claim() {
         assert_eq!(find(id).unwrap().evaluate(&context, m), Outcome::Violated, "{id}");
     };
     let mut m = quiet();
-    m.probe = Some(Deviation { error: context.a().unwrap(), ratio: 2.0 });
+    m.probe = Some(Deviation { signed: 0.0, error: context.a().unwrap(), ratio: 2.0 });
     for id in ["lemma1.mean", "lemma1.variance", "lemma1.joint", "lemma3.joint"] {
         violated(id, &m);
     }

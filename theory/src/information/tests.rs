@@ -127,22 +127,18 @@ proptest! {
     }
 
     #[test]
-    fn every_bound_grows_with_the_horizon((factor, white, noise) in factors()) {
+    fn the_lower_end_grows_and_stays_below((factor, white, noise) in factors()) {
         let found = bracket(&factor, white, noise, factor.rows()).unwrap();
         for pair in found.bounds().windows(2) {
-            prop_assert!(pair[0].lo <= pair[1].lo && pair[0].hi <= pair[1].hi);
+            prop_assert!(pair[0].lo <= pair[1].lo);
             prop_assert!(pair[1].lo <= pair[1].hi);
         }
     }
 
     #[test]
-    fn shorter_horizons_keep_their_lower_end((factor, white, noise) in factors()) {
+    fn adding_horizons_changes_none_before_them((factor, white, noise) in factors()) {
         let long = bracket(&factor, white, noise, factor.rows()).unwrap();
         let short = bracket(&factor, white, noise, 2).unwrap();
-        for (a, b) in short.bounds().iter().zip(long.bounds()) {
-            prop_assert_eq!(a.lo, b.lo);
-            // More prefixes can only lower the online bound.
-            prop_assert!(b.hi <= a.hi);
-        }
+        prop_assert_eq!(short.bounds(), &long.bounds()[..2]);
     }
 }

@@ -63,25 +63,16 @@ fn start(rank: usize, j: usize) -> usize {
 }
 
 impl<const L: usize> Frame<L> {
-    /// Draws A for n degrees of freedom.
-    pub(super) fn draw(rank: usize, n: u64, streams: &mut [Stream; L]) -> Self {
+    /// Room for A with `n` degrees of freedom.
+    pub(super) fn new(rank: usize, n: u64) -> Self {
         let columns = usize::try_from(n).map_or(rank, |n| n.min(rank));
-        let mut a = Buffer::zeros(start(rank, columns) * L);
-        for (lane, stream) in streams.iter_mut().enumerate() {
-            let a = a.as_chunks_mut::<L>().0;
-            for j in 0..columns {
-                let column = &mut a[start(rank, j)..start(rank, j + 1)];
-                column[0][lane] = stream.chi_square(n - j as u64).sqrt();
-                stream.normals_in_lane(lane, &mut column[1..]);
-            }
-        }
         let by_row = || Buffer::zeros(rank * L);
         let by_column = || Buffer::zeros(columns * L);
         Self {
             rank,
             columns,
-            a,
-            cosines: Buffer::filled(1.0, columns * L),
+            a: Buffer::zeros(start(rank, columns) * L),
+            cosines: by_column(),
             sines: by_column(),
             outside: by_row(),
             row: by_row(),
@@ -90,6 +81,33 @@ impl<const L: usize> Frame<L> {
             weights: by_row(),
             spread: by_row(),
         }
+    }
+
+    /// Draws A for n degrees of freedom.
+    pub(super) fn draw(&mut self, n: u64, streams: &mut [Stream; L]) {
+        let rank = self.rank;
+        self.set_columns(usize::try_from(n).map_or(rank, |n| n.min(rank)));
+        for (lane, stream) in streams.iter_mut().enumerate() {
+            let a = self.a.as_chunks_mut::<L>().0;
+            for j in 0..self.columns {
+                let column = &mut a[start(rank, j)..start(rank, j + 1)];
+                column[0][lane] = stream.chi_square(n - j as u64).sqrt();
+                stream.normals_in_lane(lane, &mut column[1..]);
+            }
+        }
+    }
+
+    /// Fits everything to a number of columns, with no rotation pending.
+    fn set_columns(&mut self, columns: usize) {
+        self.columns = columns;
+        self.a.resize(start(self.rank, columns) * L);
+        for by_column in
+            [&mut self.cosines, &mut self.sines, &mut self.along_factor, &mut self.direction]
+        {
+            by_column.resize(columns * L);
+        }
+        self.cosines.fill(1.0);
+        self.sines.fill(0.0);
     }
 
     /// Columns of A, q.
@@ -154,15 +172,7 @@ impl<const L: usize> Frame<L> {
                 }
             }
         }
-        self.columns = last;
-        self.a.truncate(start(self.rank, last) * L);
-        for by_column in
-            [&mut self.cosines, &mut self.sines, &mut self.along_factor, &mut self.direction]
-        {
-            by_column.truncate(last * L);
-        }
-        self.cosines.fill(1.0);
-        self.sines.fill(0.0);
+        self.set_columns(last);
     }
 }
 

@@ -6,6 +6,7 @@ use theory::{Factor, PANEL};
 use super::argmax::{Argmax, Best, acquisition};
 use super::{Estimator, Observation, Rule, Step};
 use crate::prior::Prior;
+use crate::random::{Purpose, Stream};
 use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
 use crate::sweep::panel_product;
 
@@ -22,17 +23,26 @@ impl<'p, const L: usize> KnownPrior<'p, L> {
     /// The prior, before any observation.
     pub fn new(prior: &'p Prior, cpu: Cpu) -> Self {
         let padded = prior.factor.panels() * PANEL;
-        let mut mean = Buffer::filled(f64::NEG_INFINITY, padded * L);
-        let mut variance = Buffer::zeros(padded * L);
-        for i in 0..prior.factor.rows() {
-            mean[i * L..(i + 1) * L].fill(prior.mean[i]);
-            variance[i * L..(i + 1) * L].fill(prior.observed_variance(i));
+        let mean = Buffer::filled(f64::NEG_INFINITY, padded * L);
+        let mut this = Self { prior, cpu, mean, variance: Buffer::zeros(padded * L) };
+        this.forget();
+        this
+    }
+
+    /// Back to the prior.
+    fn forget(&mut self) {
+        for i in 0..self.prior.size() {
+            self.mean[i * L..(i + 1) * L].fill(self.prior.mean[i]);
+            self.variance[i * L..(i + 1) * L].fill(self.prior.observed_variance(i));
         }
-        Self { prior, cpu, mean, variance }
     }
 }
 
 impl<const L: usize> Estimator<L> for KnownPrior<'_, L> {
+    fn redraw(&mut self, _open: &dyn Fn(Purpose) -> [Stream; L]) {
+        self.forget();
+    }
+
     fn choose(&self, rule: &Rule<L>) -> [usize; L] {
         let (mean, spread) = (&self.mean, &self.variance);
         self.cpu.run::<L, _>(Argmax { rule, mean, spread, precision: 1.0 })

@@ -13,6 +13,7 @@ pub mod simulated;
 pub mod wishart;
 
 use crate::posterior::Posterior;
+use crate::random::{Purpose, Stream};
 
 /// How the next point is chosen among the unobserved: the largest value, lowest index on ties.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +68,9 @@ pub struct Step<const L: usize> {
 
 /// mu_hat_t and k_hat_t over the whole domain.
 pub trait Estimator<const L: usize> {
+    /// Draws anew, for other trials of the same cell. `open` gives the streams of a purpose.
+    fn redraw(&mut self, open: &dyn Fn(Purpose) -> [Stream; L]);
+
     /// The choice under a rule, given the observations so far.
     fn choose(&self, rule: &Rule<L>) -> [usize; L];
 

@@ -2,6 +2,7 @@
 //! have in common once their matrix is drawn.
 
 use super::{Estimator, Observation, PIVOT_FLOOR, Rule, Step};
+use crate::random::{Purpose, Stream};
 
 /// mu_hat_t, and k_hat minus its projection on the observed points, unscaled.
 pub struct Sample {
@@ -65,25 +66,46 @@ impl Sample {
     }
 }
 
-/// One sample per lane.
-pub struct Samples<const L: usize>(pub [Sample; L]);
+/// Draws a sample from a trial's stream.
+pub(super) type Draw<'p> = Box<dyn Fn(&mut Stream) -> Sample + 'p>;
 
-impl<const L: usize> Estimator<L> for Samples<L> {
+/// One sample per lane.
+pub struct Samples<'p, const L: usize> {
+    draw: Draw<'p>,
+    lanes: [Sample; L],
+}
+
+impl<'p, const L: usize> Samples<'p, L> {
+    /// Draws each lane's sample from its own stream.
+    pub(super) fn new(draw: Draw<'p>, mut streams: [Stream; L]) -> Self {
+        let lanes = std::array::from_fn(|lane| draw(&mut streams[lane]));
+        Self { draw, lanes }
+    }
+}
+
+impl<const L: usize> Estimator<L> for Samples<'_, L> {
+    fn redraw(&mut self, open: &dyn Fn(Purpose) -> [Stream; L]) {
+        for (lane, stream) in self.lanes.iter_mut().zip(&mut open(Purpose::Estimator)) {
+            *lane = (self.draw)(stream);
+        }
+    }
+
     fn choose(&self, rule: &Rule<L>) -> [usize; L] {
-        std::array::from_fn(|lane| self.0[lane].choose(lane, rule))
+        std::array::from_fn(|lane| self.lanes[lane].choose(lane, rule))
     }
 
     fn observe(&mut self, seen: &Observation<'_, L>, rule: Option<&Rule<L>>) -> Step<L> {
-        let zero_pivot =
-            std::array::from_fn(|lane| !self.0[lane].observe(seen.points[lane], seen.values[lane]));
+        let zero_pivot = std::array::from_fn(|lane| {
+            !self.lanes[lane].observe(seen.points[lane], seen.values[lane])
+        });
         Step { next: rule.map_or([0; L], |rule| self.choose(rule)), zero_pivot }
     }
 
     fn mean(&self, lane: usize, point: usize) -> f64 {
-        self.0[lane].mean[point]
+        self.lanes[lane].mean[point]
     }
 
     fn variance(&self, lane: usize, point: usize) -> f64 {
-        self.0[lane].variance(point)
+        self.lanes[lane].variance(point)
     }
 }

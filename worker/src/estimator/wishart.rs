@@ -23,7 +23,7 @@ use super::argmax::{Argmax, Best, acquisition};
 use super::frame::{Chosen, Frame};
 use super::{Estimator, Observation, PIVOT_FLOOR, Rule, Step};
 use crate::prior::Prior;
-use crate::random::{Stream, interleaved_normals};
+use crate::random::{Purpose, Stream, interleaved_normals};
 use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
 use crate::sweep::{SquaredLengths, Sweep, panel_product};
 
@@ -31,19 +31,9 @@ use crate::sweep::{SquaredLengths, Sweep, panel_product};
 const BLOCK: usize = 16;
 /// Rows whose coordinates are drawn together; part of the order of the draws.
 const TILE: usize = 16;
-/// 1 - beta^2 is kept above this, and 1/|m_i| below [`SHORTEST`], so that nothing overflows.
+/// 1 - beta^2 and |m_i| are kept above these, so that nothing overflows.
 const FLATTEST: f64 = 1e-32;
-const SHORTEST: f64 = 1e150;
-
-/// The random streams of the estimators of `L` trials.
-pub struct Streams<const L: usize> {
-    /// What is drawn before any observation.
-    pub setup: [Stream; L],
-    /// Coordinates of all rows, block by block.
-    pub axes: [Stream; L],
-    /// What is drawn for the chosen point.
-    pub steps: [Stream; L],
-}
+const SHORTEST: f64 = 1e-150;
 
 /// The lazily revealed estimator. Entry (i, lane) of every array stands at `i * L + lane`.
 pub struct Wishart<'p, const L: usize> {
@@ -56,8 +46,8 @@ pub struct Wishart<'p, const L: usize> {
     t: usize,
     s: f64,
     frame: Frame<L>,
-    /// 1/|m_i|, or 0 where the row has no part in the factor.
-    inverse_length: Buffer,
+    /// |m_i|; 1 where the row has no part in the factor, which is as good because b_i is zero there.
+    length: Buffer,
     /// b_i.
     along: Buffer,
     /// rest_i at the beginning of the current block.
@@ -68,78 +58,109 @@ pub struct Wishart<'p, const L: usize> {
     mean: Buffer,
     /// x_{i,t} for the steps of the current block, step by step.
     axes: Buffer,
+    /// Rows without a part in the factor.
+    bare: Vec<bool>,
+}
+
+/// The random streams of `L` trials.
+struct Streams<const L: usize> {
+    /// What is drawn before any observation.
+    setup: [Stream; L],
+    /// Coordinates of all rows, block by block.
+    axes: [Stream; L],
+    /// What is drawn for the chosen point.
+    steps: [Stream; L],
+}
+
+impl<const L: usize> Streams<L> {
+    fn open(open: &dyn Fn(Purpose) -> [Stream; L]) -> Self {
+        Self {
+            setup: open(Purpose::Estimator),
+            axes: open(Purpose::EstimatorAxes),
+            steps: open(Purpose::EstimatorSteps),
+        }
+    }
 }
 
 impl<'p, const L: usize> Wishart<'p, L> {
     /// Draws what the algorithm sees before its first observation, for `n_train` = N functions.
-    pub fn draw(prior: &'p Prior, n_train: u64, cpu: Cpu, mut streams: Streams<L>) -> Self {
+    pub fn draw(
+        prior: &'p Prior,
+        n_train: u64,
+        cpu: Cpu,
+        open: &dyn Fn(Purpose) -> [Stream; L],
+    ) -> Self {
         let n = n_train - 1;
-        let factor = &prior.factor;
-        let (rank, padded) = (factor.rank(), factor.panels() * PANEL);
-        let s = prior.total_noise().sqrt();
-        let frame = Frame::draw(rank, n, &mut streams.setup);
-        let mut lengths = Buffer::zeros(padded * L);
-        let columns = frame.triangle();
-        cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out: &mut lengths });
+        let rows = || Buffer::zeros(prior.factor.panels() * PANEL * L);
         let mut this = Self {
             prior,
             cpu,
+            streams: Streams::open(open),
             n,
             t: 0,
-            s,
-            frame,
-            along: Buffer::zeros(padded * L),
-            rest: Buffer::zeros(padded * L),
-            residual: Buffer::zeros(padded * L),
-            mean: Buffer::filled(f64::NEG_INFINITY, padded * L),
-            axes: Buffer::zeros(padded * L * BLOCK),
-            inverse_length: lengths,
-            streams,
+            s: prior.total_noise().sqrt(),
+            frame: Frame::new(prior.rank(), n),
+            length: rows(),
+            along: rows(),
+            rest: rows(),
+            residual: rows(),
+            mean: rows(),
+            axes: Buffer::zeros(prior.factor.panels() * PANEL * L * BLOCK),
+            bare: (0..prior.size()).map(|i| prior.factor.squared_norm(i) == 0.0).collect(),
         };
-        this.draw_lengths();
-        this.draw_mean(n_train);
+        this.begin();
         this
     }
 
-    /// b_i, rest_i and residual_i; turns |m_i|^2 into 1/|m_i|.
+    fn begin(&mut self) {
+        self.t = 0;
+        self.frame.draw(self.n, &mut self.streams.setup);
+        self.draw_lengths();
+        self.draw_mean();
+    }
+
+    /// |m_i|, b_i, rest_i and residual_i.
     fn draw_lengths(&mut self) {
-        let rows = self.prior.factor.rows();
-        let (s, dof) = (self.s, self.dimensions());
-        if self.prior.factor.rank() > 0 {
-            interleaved_normals(&mut self.streams.setup, &mut self.along[..rows * L]);
+        let factor = &self.prior.factor;
+        let (used, s, dof) = (factor.rows() * L, self.s, self.dimensions());
+        let (columns, out) = (self.frame.triangle(), &mut *self.length);
+        self.cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out });
+        if factor.rank() > 0 {
+            interleaved_normals(&mut self.streams.setup, &mut self.along[..used]);
         }
-        let rest = &mut self.rest[..rows * L];
         for (lane, stream) in self.streams.setup.iter_mut().enumerate() {
-            stream.chi_squares_in_lane(dof, lane, rest.as_chunks_mut::<L>().0);
+            stream.chi_squares_in_lane(dof, lane, self.rest[..used].as_chunks_mut::<L>().0);
         }
-        for i in 0..rows * L {
-            let length = self.inverse_length[i].sqrt();
+        for i in 0..used {
+            let length = self.length[i].sqrt();
             if length == 0.0 {
                 // No m_i: what would lie along it belongs to the remainder.
                 self.rest[i] += self.along[i] * self.along[i];
                 self.along[i] = 0.0;
-            } else {
-                self.inverse_length[i] = 1.0 / length;
             }
+            self.length[i] = if length == 0.0 { 1.0 } else { length };
             let reach = length + s * self.along[i];
             self.residual[i] = reach * reach + s * s * self.rest[i];
         }
+        self.length[used..].fill(1.0);
     }
 
     /// mu_hat = mu + (F z + s e)/sqrt(N).
-    fn draw_mean(&mut self, n_train: u64) {
+    fn draw_mean(&mut self) {
         let factor = &self.prior.factor;
-        let rows = factor.rows();
+        let used = factor.rows() * L;
         let mut z = Buffer::zeros(factor.rank() * L);
         interleaved_normals(&mut self.streams.setup, &mut z);
-        let mut swept = Buffer::zeros(self.mean.len());
-        self.cpu.run::<L, _>(Sweep::<L> { factor, weights: &z, out: &mut swept });
-        let mean = &mut self.mean[..rows * L];
-        interleaved_normals(&mut self.streams.setup, mean);
-        let shrink = 1.0 / (n_train as f64).sqrt();
-        for (i, mean) in mean.iter_mut().enumerate() {
-            *mean = self.prior.mean[i / L] + (swept[i] + self.s * *mean) * shrink;
+        // The first block's room serves as scratch: its coordinates are not drawn yet.
+        let size = self.mean.len();
+        let (weights, out) = (&*z, &mut self.axes[..size]);
+        self.cpu.run::<L, _>(Sweep::<L> { factor, weights, out });
+        interleaved_normals(&mut self.streams.setup, &mut self.mean[..used]);
+        let shrink = 1.0 / ((self.n + 1) as f64).sqrt();
+        for (i, mean) in self.mean[..used].iter_mut().enumerate() {
+            *mean = self.prior.mean[i / L] + (self.axes[i] + self.s * *mean) * shrink;
         }
+        self.mean[used..].fill(f64::NEG_INFINITY);
     }
 
     /// Dimensions of a row's remainder before any observation, where the row has an m_i; without a
@@ -184,7 +205,7 @@ impl<'p, const L: usize> Wishart<'p, L> {
     /// Whether a row has no m_i although the prior has a factor: its remainder then has one dimension
     /// more than [`Self::dimensions`].
     fn widened(&self, row: usize) -> bool {
-        self.prior.factor.rank() > 0 && self.inverse_length[row * L] == 0.0
+        self.prior.rank() > 0 && self.bare[row]
     }
 
     /// rest_i of one entry now, within the current block.
@@ -201,6 +222,11 @@ impl<'p, const L: usize> Wishart<'p, L> {
 }
 
 impl<const L: usize> Estimator<L> for Wishart<'_, L> {
+    fn redraw(&mut self, open: &dyn Fn(Purpose) -> [Stream; L]) {
+        self.streams = Streams::open(open);
+        self.begin();
+    }
+
     fn choose(&self, rule: &Rule<L>) -> [usize; L] {
         let (mean, spread) = (&self.mean, &self.residual);
         self.cpu.run::<L, _>(Argmax { rule, mean, spread, precision: self.precision() })
@@ -242,7 +268,7 @@ impl<const L: usize> Estimator<L> for Wishart<'_, L> {
             axis,
             s: self.s,
             gain,
-            inverse_length: &mut self.inverse_length,
+            length: &mut self.length,
             along: &mut self.along,
             residual: &mut self.residual,
             mean: &mut self.mean,
@@ -273,7 +299,7 @@ struct Project<'a, const L: usize> {
     s: f64,
     /// (y - mu_hat_p)/g_p.
     gain: [f64; L],
-    inverse_length: &'a mut [f64],
+    length: &'a mut [f64],
     along: &'a mut [f64],
     residual: &'a mut [f64],
     mean: &'a mut [f64],
@@ -320,23 +346,23 @@ impl<const L: usize> Project<'_, L> {
         let gain = vectors::<S>(&self.gain);
         let size = PANEL * count;
         let axes = vectors::<S>(self.axis).chunks_exact(size);
-        let inverse_lengths = vectors_mut::<S>(self.inverse_length).chunks_exact_mut(size);
+        let lengths = vectors_mut::<S>(self.length).chunks_exact_mut(size);
         let alongs = vectors_mut::<S>(self.along).chunks_exact_mut(size);
         let residuals = vectors_mut::<S>(self.residual).chunks_exact_mut(size);
         let means = vectors_mut::<S>(self.mean).chunks_exact_mut(size);
-        let panels = axes.zip(inverse_lengths).zip(alongs).zip(residuals).zip(means);
-        for (p, ((((axis, inverse_length), along), residual), mean)) in panels.enumerate() {
+        let panels = axes.zip(lengths).zip(alongs).zip(residuals).zip(means);
+        for (p, ((((axis, length), along), residual), mean)) in panels.enumerate() {
             for g in 0..count {
                 let gain = at(gain, g);
                 let alphas = panel_product(simd, self.factor.panel(p), weights, count, g);
                 for (row, alpha) in alphas.into_iter().enumerate() {
                     let i = row * count + g;
-                    let (x, b, inverse) = (at(axis, i), at(along, i), at(inverse_length, i));
-                    let beta = (alpha * inverse).at_most(one).at_least(-one);
+                    let (x, b, before) = (at(axis, i), at(along, i), at(length, i));
+                    let beta = (alpha * (one / before)).at_most(one).at_least(-one);
                     let gamma = (one - beta * beta).at_least(flattest).sqrt();
                     let eps = beta * b + gamma * x;
                     along[i] = (gamma * b - beta * x).lanes();
-                    inverse_length[i] = (inverse / gamma).at_most(shortest).lanes();
+                    length[i] = (before * gamma).at_least(shortest).lanes();
                     let g_i = alpha + s * eps;
                     let updated = at(mean, i) + g_i * gain;
                     let left = (at(residual, i) - g_i * g_i).at_least(zero);
@@ -427,52 +453,83 @@ impl<const L: usize> WithSimd for SpendAxes<'_, L> {
     }
 }
 
-/// The draws of [`Wishart::draw`] and its product F A, alone: the floor of `regretta bench`.
-pub(crate) fn draw_setup<const L: usize>(
-    prior: &Prior,
-    n_train: u64,
+/// The random numbers and the sweeps over F of a group of trials, alone: the floor of
+/// `regretta bench`.
+pub(crate) struct Floor<'p, const L: usize> {
+    prior: &'p Prior,
     cpu: Cpu,
-    streams: &mut [Stream; L],
-    buffer: &mut [f64],
-) -> f64 {
-    let factor = &prior.factor;
-    let frame = Frame::draw(factor.rank(), n_train - 1, streams);
-    let mut lengths = Buffer::zeros(factor.panels() * PANEL * L);
-    let columns = frame.triangle();
-    cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out: &mut lengths });
-    for stream in streams {
-        stream.normals(buffer);
-        stream.chi_squares(n_train - 2, buffer);
-        stream.normals(&mut buffer[..factor.rank()]);
-        stream.normals(buffer);
-    }
-    lengths[0] + buffer[0]
+    n: u64,
+    streams: Streams<L>,
+    frame: Frame<L>,
+    weights: Buffer,
+    out: Buffer,
+    buffer: Vec<f64>,
 }
 
-/// The draws of step t, alone: the floor of `regretta bench`.
-pub(crate) fn draw_step<const L: usize>(
-    prior: &Prior,
-    n_train: u64,
-    t: usize,
-    streams: &mut Streams<L>,
-    buffer: &mut [f64],
-) {
-    let (rows, rank) = (prior.factor.rows(), prior.factor.rank());
-    let left = n_train - 2 - t as u64;
-    for lane in 0..L {
-        if t.is_multiple_of(BLOCK) {
-            for start in (0..rows).step_by(TILE) {
-                let count = TILE.min(rows - start);
-                let mut normals = [0.0; TILE * BLOCK];
-                streams.axes[lane].normals(&mut normals[..count * BLOCK]);
-                let tails = &mut buffer[start..start + count];
-                streams.axes[lane].chi_squares(left.saturating_sub(BLOCK as u64), tails);
-                buffer[start] += normals[0];
-            }
+impl<'p, const L: usize> Floor<'p, L> {
+    pub(crate) fn new(
+        prior: &'p Prior,
+        n_train: u64,
+        cpu: Cpu,
+        open: &dyn Fn(Purpose) -> [Stream; L],
+    ) -> Self {
+        let factor = &prior.factor;
+        Self {
+            prior,
+            cpu,
+            n: n_train - 1,
+            streams: Streams::open(open),
+            frame: Frame::new(factor.rank(), n_train - 1),
+            weights: Buffer::filled(0.5, factor.rank() * L),
+            out: Buffer::zeros(factor.panels() * PANEL * L),
+            buffer: vec![0.0; factor.rows()],
         }
-        let columns = rank.min(left as usize);
-        streams.steps[lane].normals(&mut buffer[..columns]);
-        buffer[0] += streams.steps[lane].chi_square(left + 1 - columns as u64);
+    }
+
+    /// What [`Wishart::draw`] draws, and its products F A and F z.
+    pub(crate) fn setup(&mut self, open: &dyn Fn(Purpose) -> [Stream; L]) {
+        let factor = &self.prior.factor;
+        self.streams = Streams::open(open);
+        self.frame.draw(self.n, &mut self.streams.setup);
+        let (columns, out) = (self.frame.triangle(), &mut *self.out);
+        self.cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out });
+        for stream in &mut self.streams.setup {
+            stream.normals(&mut self.buffer);
+            stream.chi_squares(self.n - 1, &mut self.buffer);
+            stream.normals(&mut self.buffer[..factor.rank()]);
+            stream.normals(&mut self.buffer);
+        }
+        self.sweep();
+    }
+
+    /// One sweep over F.
+    pub(crate) fn sweep(&mut self) {
+        let (factor, weights, out) = (&self.prior.factor, &*self.weights, &mut *self.out);
+        self.cpu.run::<L, _>(Sweep::<L> { factor, weights, out });
+    }
+
+    /// What step t draws, and its sweep.
+    pub(crate) fn step(&mut self, t: usize) -> f64 {
+        let (rows, rank) = (self.prior.size(), self.prior.rank());
+        let left = self.n - 1 - t as u64;
+        let buffer = &mut self.buffer;
+        for lane in 0..L {
+            if t.is_multiple_of(BLOCK) {
+                for start in (0..rows).step_by(TILE) {
+                    let count = TILE.min(rows - start);
+                    let mut normals = [0.0; TILE * BLOCK];
+                    self.streams.axes[lane].normals(&mut normals[..count * BLOCK]);
+                    let tails = &mut buffer[start..start + count];
+                    self.streams.axes[lane].chi_squares(left.saturating_sub(BLOCK as u64), tails);
+                    buffer[start] += normals[0];
+                }
+            }
+            let columns = rank.min(left as usize);
+            self.streams.steps[lane].normals(&mut buffer[..columns]);
+            buffer[0] += self.streams.steps[lane].chi_square(left + 1 - columns as u64);
+        }
+        self.sweep();
+        self.out[t % rows] + self.buffer[0]
     }
 }
 
@@ -511,13 +568,8 @@ mod tests {
             (1, 40, 0.0, 0.01),
         ] {
             let prior = prior(30, rank, white, noise);
-            let drawn = Streams {
-                setup: streams(Purpose::Estimator),
-                axes: streams(Purpose::EstimatorAxes),
-                steps: streams(Purpose::EstimatorSteps),
-            };
             let cpu = Cpu::detect();
-            let mut wishart = Wishart::<L>::draw(&prior, n, cpu, drawn);
+            let mut wishart = Wishart::<L>::draw(&prior, n, cpu, &streams);
             let truth = Posterior::new(&prior, cpu);
             for t in 0..(n as usize - 2).min(if noise + white == 0.0 { rank - 1 } else { 25 }) {
                 let points = std::array::from_fn(|lane| (3 * t + lane) % 30);
@@ -526,8 +578,8 @@ mod tests {
                 for lane in 0..L {
                     for i in (0..30).filter(|i| (0..=t).all(|t| (3 * t + lane) % 30 != *i)) {
                         let row: Vec<f64> = prior.factor.row(i).collect();
-                        let inverse = wishart.inverse_length[i * L + lane];
-                        let tracked = if inverse == 0.0 { 0.0 } else { 1.0 / (inverse * inverse) };
+                        let length = wishart.length[i * L + lane];
+                        let tracked = if wishart.bare[i] { 0.0 } else { length * length };
                         let framed = wishart.frame.squared_length(lane, &row);
                         let scale = n as f64 * prior.factor.squared_norm(i);
                         assert!(

@@ -7,8 +7,8 @@
 
 use super::stream::{Stream, open_uniform};
 
-/// Variates handled at a time.
-const CHUNK: usize = 128;
+/// Variates handled at a time: few, because their room is cleared at every call.
+const CHUNK: usize = 16;
 
 /// Constants of the method for one number of degrees of freedom.
 #[derive(Clone, Copy)]

@@ -13,8 +13,8 @@ const LAYERS: usize = 256;
 /// Where the tail begins; with it all 256 areas are equal.
 const TAIL: f64 = 3.654_152_885_361_009;
 const SIGN: u64 = 1 << 63;
-/// Words handled at a time.
-const CHUNK: usize = 256;
+/// Words handled at a time: few, because their room is cleared at every call.
+const CHUNK: usize = 64;
 
 /// Right ends x_i of the layers (x_0 is the base's area over its height) and exp(-x_i^2/2).
 struct Layers {
@@ -60,6 +60,7 @@ impl Stream {
 
     /// Fills one lane of `out` with standard normals.
     pub(crate) fn normals_in_lane<const L: usize>(&mut self, lane: usize, out: &mut [[f64; L]]) {
+        assert!(lane < L, "a lane of {L}");
         let layers = &**LAYERS_TABLE;
         let mut bytes = [0; 8 * CHUNK];
         let mut rejected = [0_u32; CHUNK];

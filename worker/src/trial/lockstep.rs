@@ -1,16 +1,15 @@
 //! A lockstep group: `L` trials of one cell, step by step.
 
 use study::Failure;
-use study::cell::{Dependence, Estimator as Route, Policy};
-use theory::Measurement;
+use study::cell::{Dependence, Estimator as Route, Policy, Training};
 use theory::measurement::{AtTau, Deviation, EstimatedAtTau};
+use theory::{Measurement, PANEL};
 
 use super::Trials;
 use super::shuffle::Shuffle;
 use super::tally::Tally;
 use crate::estimator::known_prior::KnownPrior;
-use crate::estimator::sample::Samples;
-use crate::estimator::wishart::{Streams, Wishart};
+use crate::estimator::wishart::Wishart;
 use crate::estimator::{Estimator, Observation, Rule, dense, simulated};
 use crate::posterior::{Located, Posterior};
 use crate::prior::{ACCURACY_FLOOR, Prior};
@@ -42,24 +41,52 @@ pub(super) struct Lockstep<'a, const L: usize> {
     order: [Shuffle; L],
 }
 
+/// Opens the streams of each lane for a purpose.
+fn open<const L: usize>(
+    trials: &Trials<'_>,
+    replicates: [u64; L],
+    purpose: Purpose,
+) -> [Stream; L] {
+    let dependence = match purpose {
+        Purpose::Estimator | Purpose::EstimatorAxes | Purpose::EstimatorSteps => {
+            Dependence::Estimator
+        }
+        _ => Dependence::Function,
+    };
+    let identity = trials.cell.random_identity(dependence);
+    replicates.map(|replicate| Stream::new(Key::new(trials.seed, &identity, replicate, purpose)))
+}
+
 impl<'a, const L: usize> Lockstep<'a, L> {
-    /// Draws the functions and the estimators.
+    /// Draws the functions and the estimators of a first group.
     pub(super) fn new(trials: &'a Trials<'a>, replicates: [u64; L]) -> Self {
+        let open = |purpose| open(trials, replicates, purpose);
+        let estimator = draw_estimator(trials, &open);
+        let f = Buffer::zeros(trials.prior.factor.panels() * PANEL * L);
+        Self::begin(trials, estimator, Posterior::new(trials.prior, trials.cpu), f, &open)
+    }
+
+    /// Draws those of another group, in the same room.
+    pub(super) fn next(mut self, replicates: [u64; L]) -> Self {
+        let open = |purpose| open(self.trials, replicates, purpose);
+        if let Some(estimator) = &mut self.estimator {
+            estimator.redraw(&open);
+        }
+        self.posterior.clear();
+        Self::begin(self.trials, self.estimator, self.posterior, self.f, &open)
+    }
+
+    fn begin(
+        trials: &'a Trials<'a>,
+        estimator: Option<Box<dyn Estimator<L> + 'a>>,
+        posterior: Posterior<L>,
+        mut f: Buffer,
+        open: &dyn Fn(Purpose) -> [Stream; L],
+    ) -> Self {
         let prior = trials.prior;
-        let streams = |purpose: Purpose| {
-            let dependence = match purpose {
-                Purpose::Estimator | Purpose::EstimatorAxes | Purpose::EstimatorSteps => {
-                    Dependence::Estimator
-                }
-                _ => Dependence::Function,
-            };
-            let identity = trials.cell.random_identity(dependence);
-            replicates.map(|r| Stream::new(Key::new(trials.seed, &identity, r, purpose)))
-        };
-        let f = draw_functions(trials, streams(Purpose::Function));
-        let mut tally: [Tally; L] = std::array::from_fn(|lane| {
-            Tally::new((0..prior.factor.rows()).map(|i| f[i * L + lane]))
-        });
+        draw_functions(trials, open(Purpose::Function), &mut f);
+        let mut tally: [Tally; L] =
+            std::array::from_fn(|lane| Tally::new((0..prior.size()).map(|i| f[i * L + lane])));
         for tally in &mut tally {
             tally.target = trials.cell.policy.gap().map(|gap| tally.f_star + gap);
         }
@@ -68,36 +95,34 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             Policy::Random => Purpose::Policy,
             _ => Purpose::Probe,
         };
-        let mut order = streams(order).map(|stream| Shuffle::new(prior.factor.rows(), stream));
-        let posterior = Posterior::new(prior, trials.cpu);
-        let star = posterior.locate(prior, std::array::from_fn(|lane| tally[lane].x_star));
+        let mut order = open(order).map(|stream| Shuffle::new(prior.size(), stream));
         let probing = trials.cell.policy.training().is_some();
         let probes = std::array::from_fn(|lane| {
             if probing { order[lane].draw().expect("a domain has at least one point") } else { 0 }
         });
         Self {
             trials,
-            estimator: draw_estimator(trials, streams),
+            estimator,
+            star: posterior.locate(prior, std::array::from_fn(|lane| tally[lane].x_star)),
             probe: posterior.locate(prior, probes),
             probe_left: [probing; L],
             posterior,
             f,
-            noise: streams(Purpose::Noise),
+            noise: open(Purpose::Noise),
             tally,
-            star,
             order,
         }
     }
 
     /// Runs to the last checkpoint and hands over each lane's outcome at every checkpoint.
-    pub(super) fn run(mut self, emit: &mut impl FnMut(usize, u32, Result<Measurement, Failure>)) {
+    pub(super) fn run(&mut self, emit: &mut impl FnMut(usize, u32, Result<Measurement, Failure>)) {
         let horizon = self.trials.checkpoints.last().copied().unwrap_or(0);
         let prior = self.trials.prior;
         let mut ahead = self.first_choice().map(|points| self.posterior.locate(prior, points));
         for t in 1..=horizon {
             let mut here =
                 ahead.expect("a cell is refused where a choice before its horizon is missing");
-            let values = self.observe(t, &here);
+            let values = self.observe(t, &mut here);
             let next = self.condition(t, &here.points, &values);
             self.renew_probes(&here.points);
             ahead = next.map(|points| self.posterior.locate(prior, points));
@@ -142,7 +167,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
     }
 
     /// Observes y_t at each lane's point and brings everything but the estimator up to date.
-    fn observe(&mut self, t: u32, here: &Located<L>) -> [f64; L] {
+    fn observe(&mut self, t: u32, here: &mut Located<L>) -> [f64; L] {
         let prior = self.trials.prior;
         let noise = prior.noise_variance;
         let mut values = [0.0; L];
@@ -280,7 +305,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             let scale = seen.variance + prior.noise_variance;
             if scale > ACCURACY_FLOOR * prior.c {
                 // mu_hat_t(x_t) = y_t and k_hat_t(x_t) = 0.
-                at_seen = Some(Deviation { error: squared(y - seen.mean) / scale, ratio: 0.0 });
+                at_seen = Some(Deviation::new(y - seen.mean, 0.0, scale));
             }
         }
         let tally = &self.tally[lane];
@@ -320,10 +345,8 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             return None;
         }
         let estimator = self.estimator.as_ref()?;
-        Some(Deviation {
-            error: squared(estimator.mean(lane, point) - truth.mean) / scale,
-            ratio: estimator.variance(lane, point) / scale,
-        })
+        let shift = estimator.mean(lane, point) - truth.mean;
+        Some(Deviation::new(shift, estimator.variance(lane, point), scale))
     }
 
     /// Whether a predictive variance is above the accuracy floor; otherwise the trial fails.
@@ -343,10 +366,6 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             None => unobserved(prior, &self.star, lane),
         }
     }
-}
-
-fn squared(x: f64) -> f64 {
-    x * x
 }
 
 /// mu_t and k_t at a point that has not been observed: k_t = F_x C F_x^T + w.
@@ -370,50 +389,38 @@ fn observed<const L: usize>(prior: &Prior, at: &Located<L>, lane: usize, y: f64)
 }
 
 /// f = mu + F z + sqrt(w) e.
-fn draw_functions<const L: usize>(trials: &Trials<'_>, mut streams: [Stream; L]) -> Buffer {
+fn draw_functions<const L: usize>(trials: &Trials<'_>, mut streams: [Stream; L], f: &mut Buffer) {
     let prior = trials.prior;
     let factor = &prior.factor;
     let mut weights = Buffer::zeros(factor.rank() * L);
     interleaved_normals(&mut streams, &mut weights);
-    let mut f = Buffer::zeros(factor.panels() * theory::PANEL * L);
-    trials.cpu.run::<L, _>(Sweep::<L> { factor, weights: &weights, out: &mut f });
-    f.truncate(factor.rows() * L);
+    trials.cpu.run::<L, _>(Sweep::<L> { factor, weights: &weights, out: f });
+    let f = &mut f[..factor.rows() * L];
     if prior.white > 0.0 {
-        let mut white = vec![0.0; f.len()];
+        let mut white = Buffer::zeros(f.len());
         interleaved_normals(&mut streams, &mut white);
         let scale = prior.white.sqrt();
-        f.iter_mut().zip(&white).for_each(|(f, e)| *f += scale * e);
+        f.iter_mut().zip(white.iter()).for_each(|(f, e)| *f += scale * e);
     }
     for (f, mean) in f.chunks_exact_mut(L).zip(&prior.mean) {
         f.iter_mut().for_each(|f| *f += mean);
     }
-    f
 }
 
 fn draw_estimator<'a, const L: usize>(
     trials: &'a Trials<'a>,
-    streams: impl Fn(Purpose) -> [Stream; L],
+    open: &dyn Fn(Purpose) -> [Stream; L],
 ) -> Option<Box<dyn Estimator<L> + 'a>> {
-    let prior = trials.prior;
-    let Some(training) = trials.cell.policy.training() else {
+    let (prior, cpu) = (trials.prior, trials.cpu);
+    let Some(Training { n, estimator }) = trials.cell.policy.training() else {
         return match trials.cell.policy {
             Policy::Random => None,
-            _ => Some(Box::new(KnownPrior::new(prior, trials.cpu))),
+            _ => Some(Box::new(KnownPrior::new(prior, cpu))),
         };
     };
-    let mut setup = streams(Purpose::Estimator);
-    Some(match training.estimator {
-        Route::Wishart => {
-            let axes = streams(Purpose::EstimatorAxes);
-            let steps = streams(Purpose::EstimatorSteps);
-            let streams = Streams { setup, axes, steps };
-            Box::new(Wishart::draw(prior, training.n, trials.cpu, streams))
-        }
-        Route::Dense => Box::new(Samples(std::array::from_fn(|lane| {
-            dense::draw(prior, training.n, &mut setup[lane])
-        }))),
-        Route::Simulated => Box::new(Samples(std::array::from_fn(|lane| {
-            simulated::draw(prior, training.n, &mut setup[lane])
-        }))),
+    Some(match estimator {
+        Route::Wishart => Box::new(Wishart::draw(prior, n, cpu, open)),
+        Route::Dense => Box::new(dense::samples(prior, n, open(Purpose::Estimator))),
+        Route::Simulated => Box::new(simulated::samples(prior, n, open(Purpose::Estimator))),
     })
 }

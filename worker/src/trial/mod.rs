@@ -11,8 +11,8 @@ mod tally;
 
 use std::ops::Range;
 
+use study::Record;
 use study::cell::{Cell, Estimator, Policy, Training};
-use study::{Failure, Record};
 use theory::theorem2;
 
 use crate::prior::Prior;
@@ -133,23 +133,15 @@ impl<'a> Trials<'a> {
     /// Runs replicates and hands over their records, in order of replicate and checkpoint.
     pub fn run(&self, replicates: Range<u64>, sink: &mut impl FnMut(Record)) {
         if self.lanes() == 1 {
-            replicates.for_each(|replicate| self.group([replicate], 1, sink));
-            return;
-        }
-        let mut first = replicates.start;
-        while first < replicates.end {
-            let live = (replicates.end - first).min(LANES as u64) as usize;
-            // Lanes beyond the last replicate repeat it; their records are dropped.
-            let last = replicates.end - 1;
-            let lanes = std::array::from_fn::<u64, LANES, _>(|lane| last.min(first + lane as u64));
-            self.group(lanes, live, sink);
-            first += live as u64;
+            self.run_in_lanes::<1>(replicates, sink);
+        } else {
+            self.run_in_lanes::<LANES>(replicates, sink);
         }
     }
 
     /// The same, one trial at a time.
     pub fn run_alone(&self, replicates: Range<u64>, sink: &mut impl FnMut(Record)) {
-        replicates.for_each(|replicate| self.group([replicate], 1, sink));
+        self.run_in_lanes::<1>(replicates, sink);
     }
 
     /// How many trials run in lockstep: fewer where the domain is large, and one for the oracles.
@@ -160,18 +152,28 @@ impl<'a> Trials<'a> {
         if oracle || bytes > GROUP_BYTES { 1 } else { LANES }
     }
 
-    fn group<const L: usize>(
-        &self,
-        replicates: [u64; L],
-        live: usize,
-        sink: &mut impl FnMut(Record),
-    ) {
+    fn run_in_lanes<const L: usize>(&self, replicates: Range<u64>, sink: &mut impl FnMut(Record)) {
         let id = self.cell.id();
-        Lockstep::new(self, replicates).run(&mut |lane, t, outcome: Result<_, Failure>| {
-            if lane < live {
-                sink(Record { cell: id, replicate: replicates[lane], t, outcome });
-            }
-        });
+        let mut group: Option<Lockstep<'_, L>> = None;
+        let mut records = Vec::new();
+        for first in replicates.clone().step_by(L) {
+            let live = (replicates.end - first).min(L as u64) as usize;
+            // Lanes beyond the last replicate repeat it; their records are dropped.
+            let last = replicates.end - 1;
+            let lanes = std::array::from_fn(|lane| last.min(first + lane as u64));
+            let begun = match group.take() {
+                None => Lockstep::new(self, lanes),
+                Some(group) => group.next(lanes),
+            };
+            let group = group.insert(begun);
+            group.run(&mut |lane, t, outcome| {
+                if lane < live {
+                    records.push(Record { cell: id, replicate: lanes[lane], t, outcome });
+                }
+            });
+            records.sort_by_key(|record| record.replicate);
+            records.drain(..).for_each(&mut *sink);
+        }
     }
 }
 
