@@ -32,7 +32,8 @@ pub struct Located<const L: usize> {
     pub mean: [f64; L],
     /// F_x C_t F_x^T.
     pub variance: [f64; L],
-    row: Buffer,
+    /// F_x, entry k of a lane at `k * L + lane`.
+    pub(crate) row: Buffer,
     /// u, as of when the point was located; spent once the point is observed.
     remainder: Buffer,
 }

@@ -17,10 +17,22 @@ pub(crate) fn panel_product<S: Simd>(
     count: usize,
     g: usize,
 ) -> [Vector<S>; PANEL] {
-    let mut sums = [Vector::splat(simd, 0.0); PANEL];
-    for (entries, group) in panel.as_chunks::<PANEL>().0.iter().zip(weights.chunks_exact(count)) {
+    let sums = [Vector::splat(simd, 0.0); PANEL];
+    add_products(simd, panel.as_chunks::<PANEL>().0, weights, (count, g), sums)
+}
+
+/// Some columns of a panel times their weights, added to the sums of its rows.
+#[inline(always)]
+pub(crate) fn add_products<S: Simd>(
+    simd: S,
+    columns: &[[f64; PANEL]],
+    weights: &[S::f64s],
+    (count, g): (usize, usize),
+    mut sums: [Vector<S>; PANEL],
+) -> [Vector<S>; PANEL] {
+    for (column, group) in columns.iter().zip(weights.chunks_exact(count)) {
         let weight = Vector::new(simd, group[g]);
-        for (sum, &entry) in sums.iter_mut().zip(entries) {
+        for (sum, &entry) in sums.iter_mut().zip(column) {
             *sum = *sum + Vector::splat(simd, entry) * weight;
         }
     }

@@ -5,22 +5,35 @@ use pulp::{Simd, WithSimd};
 use super::{Rule, TINY};
 use crate::simd::{Vector, groups, vectors, vectors_mut};
 
-/// The largest value so far and its row, per lane; the first row on ties.
+/// The largest acquisition value so far and its row, per lane; the first row on ties.
 ///
 /// Rows are counted in doubles, exact far beyond any domain that fits in memory.
-pub(crate) struct Best<const L: usize> {
+pub(crate) struct Best<'a, S: Simd, const L: usize> {
+    simd: S,
+    rule: Option<&'a Rule<L>>,
+    precision: Vector<S>,
     value: [f64; L],
     row: [f64; L],
 }
 
-impl<const L: usize> Best<L> {
-    pub(crate) fn new() -> Self {
-        Self { value: [f64::NEG_INFINITY; L], row: [0.0; L] }
+impl<'a, S: Simd, const L: usize> Best<'a, S, L> {
+    /// Under a rule, where `precision * spread` is k_hat_t; without one nothing is chosen.
+    pub(crate) fn new(simd: S, rule: Option<&'a Rule<L>>, precision: f64) -> Self {
+        let precision = Vector::splat(simd, precision);
+        Self { simd, rule, precision, value: [f64::NEG_INFINITY; L], row: [0.0; L] }
     }
 
     /// Offers lane group `g` of a row.
     #[inline(always)]
-    pub(crate) fn offer<S: Simd>(&mut self, simd: S, g: usize, row: usize, value: Vector<S>) {
+    pub(crate) fn offer(&mut self, g: usize, row: usize, mean: Vector<S>, spread: Vector<S>) {
+        let simd = self.simd;
+        let Some(rule) = self.rule else { return };
+        let tiny = Vector::splat(simd, TINY);
+        let deviation = (spread * self.precision).at_least(tiny).sqrt();
+        let value = match rule {
+            Rule::Ucb { zeta } => mean + Vector::splat(simd, *zeta) * deviation,
+            Rule::Pi { target } => (mean - Vector::new(simd, vectors::<S>(target)[g])) / deviation,
+        };
         let values = vectors_mut::<S>(&mut self.value);
         let rows = vectors_mut::<S>(&mut self.row);
         let (best, at) = (Vector::new(simd, values[g]), Vector::new(simd, rows[g]));
@@ -31,25 +44,6 @@ impl<const L: usize> Best<L> {
 
     pub(crate) fn rows(&self) -> [usize; L] {
         self.row.map(|row| row as usize)
-    }
-}
-
-/// A rule over `precision * spread`, where `spread_i * precision` is k_hat_t(x_i).
-#[inline(always)]
-pub(crate) fn acquisition<S: Simd, const L: usize>(
-    simd: S,
-    rule: &Rule<L>,
-    precision: f64,
-) -> impl Fn(usize, Vector<S>, Vector<S>) -> Vector<S> {
-    let precision = Vector::splat(simd, precision);
-    let tiny = Vector::splat(simd, TINY);
-    let rule = *rule;
-    move |g, mean, spread| {
-        let deviation = (spread * precision).at_least(tiny).sqrt();
-        match &rule {
-            Rule::Ucb { zeta } => mean + Vector::splat(simd, *zeta) * deviation,
-            Rule::Pi { target } => (mean - Vector::new(simd, vectors::<S>(target)[g])) / deviation,
-        }
     }
 }
 
@@ -67,14 +61,12 @@ impl<const L: usize> WithSimd for Argmax<'_, L> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> [usize; L] {
         let count = groups::<S, L>();
-        let value = acquisition(simd, self.rule, self.precision);
-        let mut best = Best::<L>::new();
+        let mut best = Best::new(simd, Some(self.rule), self.precision);
         let means = vectors::<S>(self.mean).chunks_exact(count);
         let spreads = vectors::<S>(self.spread).chunks_exact(count);
         for (row, (mean, spread)) in means.zip(spreads).enumerate() {
             for g in 0..count {
-                let mean = Vector::new(simd, mean[g]);
-                best.offer(simd, g, row, value(g, mean, Vector::new(simd, spread[g])));
+                best.offer(g, row, Vector::new(simd, mean[g]), Vector::new(simd, spread[g]));
             }
         }
         best.rows()

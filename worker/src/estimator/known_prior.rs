@@ -3,7 +3,7 @@
 use pulp::{Simd, WithSimd};
 use theory::{Factor, PANEL};
 
-use super::argmax::{Argmax, Best, acquisition};
+use super::argmax::{Argmax, Best};
 use super::{Estimator, Observation, Rule, Step};
 use crate::prior::Prior;
 use crate::random::{Purpose, Stream};
@@ -49,7 +49,7 @@ impl<const L: usize> Estimator<L> for KnownPrior<'_, L> {
     }
 
     fn observe(&mut self, seen: &Observation<'_, L>, rule: Option<&Rule<L>>) -> Step<L> {
-        for (lane, &point) in seen.points.iter().enumerate() {
+        for (lane, &point) in seen.at.points.iter().enumerate() {
             self.mean[point * L + lane] = f64::NEG_INFINITY;
         }
         let next = self.cpu.run::<L, _>(Condition {
@@ -93,8 +93,7 @@ impl<const L: usize> WithSimd for Condition<'_, L> {
         let innovation = vectors::<S>(self.innovation);
         let means = vectors_mut::<S>(self.mean).chunks_exact_mut(PANEL * count);
         let variances = vectors_mut::<S>(self.variance).chunks_exact_mut(PANEL * count);
-        let value = self.rule.map(|rule| acquisition(simd, rule, 1.0));
-        let mut best = Best::<L>::new();
+        let mut best = Best::new(simd, self.rule, 1.0);
         for (p, (mean, variance)) in means.zip(variances).enumerate() {
             for g in 0..count {
                 let z = Vector::new(simd, innovation[g]);
@@ -105,9 +104,7 @@ impl<const L: usize> WithSimd for Condition<'_, L> {
                     let left = (Vector::new(simd, variance[i]) - loading * loading).at_least(zero);
                     mean[i] = updated.lanes();
                     variance[i] = left.lanes();
-                    if let Some(value) = &value {
-                        best.offer(simd, g, p * PANEL + row, value(g, updated, left));
-                    }
+                    best.offer(g, p * PANEL + row, updated, left);
                 }
             }
         }

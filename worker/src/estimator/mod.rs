@@ -12,7 +12,7 @@ pub mod sample;
 pub mod simulated;
 pub mod wishart;
 
-use crate::posterior::Posterior;
+use crate::posterior::{Located, Posterior};
 use crate::random::{Purpose, Stream};
 
 /// How the next point is chosen among the unobserved: the largest value, lowest index on ties.
@@ -50,7 +50,7 @@ pub(crate) const PIVOT_FLOOR: f64 = 1e-10;
 /// What has just been observed.
 pub struct Observation<'a, const L: usize> {
     /// The point of each trial.
-    pub points: &'a [usize; L],
+    pub at: &'a Located<L>,
     /// The noisy value of each trial.
     pub values: &'a [f64; L],
     /// The true posterior, this observation included.

@@ -96,7 +96,7 @@ impl<const L: usize> Estimator<L> for Samples<'_, L> {
 
     fn observe(&mut self, seen: &Observation<'_, L>, rule: Option<&Rule<L>>) -> Step<L> {
         let zero_pivot = std::array::from_fn(|lane| {
-            !self.lanes[lane].observe(seen.points[lane], seen.values[lane])
+            !self.lanes[lane].observe(seen.at.points[lane], seen.values[lane])
         });
         Step { next: rule.map_or([0; L], |rule| self.choose(rule)), zero_pivot }
     }

@@ -19,7 +19,7 @@
 use pulp::{Simd, WithSimd};
 use theory::{Factor, PANEL};
 
-use super::argmax::{Argmax, Best, acquisition};
+use super::argmax::{Argmax, Best};
 use super::frame::{Chosen, Frame};
 use super::{Estimator, Observation, PIVOT_FLOOR, Rule, Step};
 use crate::prior::Prior;
@@ -58,8 +58,8 @@ pub struct Wishart<'p, const L: usize> {
     mean: Buffer,
     /// x_{i,t} for the steps of the current block, step by step.
     axes: Buffer,
-    /// Rows without a part in the factor.
-    bare: Vec<bool>,
+    /// |F_i|^2.
+    norms: Vec<f64>,
 }
 
 /// The random streams of `L` trials.
@@ -106,7 +106,7 @@ impl<'p, const L: usize> Wishart<'p, L> {
             residual: rows(),
             mean: rows(),
             axes: Buffer::zeros(prior.factor.panels() * PANEL * L * BLOCK),
-            bare: (0..prior.size()).map(|i| prior.factor.squared_norm(i) == 0.0).collect(),
+            norms: (0..prior.size()).map(|i| prior.factor.squared_norm(i)).collect(),
         };
         this.begin();
         this
@@ -205,7 +205,7 @@ impl<'p, const L: usize> Wishart<'p, L> {
     /// Whether a row has no m_i although the prior has a factor: its remainder then has one dimension
     /// more than [`Self::dimensions`].
     fn widened(&self, row: usize) -> bool {
-        self.prior.rank() > 0 && self.bare[row]
+        self.prior.rank() > 0 && self.norms[row] == 0.0
     }
 
     /// rest_i of one entry now, within the current block.
@@ -237,20 +237,20 @@ impl<const L: usize> Estimator<L> for Wishart<'_, L> {
             self.draw_axes();
         }
         let factor = &self.prior.factor;
-        let entry: [usize; L] = std::array::from_fn(|lane| seen.points[lane] * L + lane);
+        let entry: [usize; L] = std::array::from_fn(|lane| seen.at.points[lane] * L + lane);
         let chosen = Chosen {
-            points: seen.points,
+            row: &seen.at.row,
             along: entry.map(|at| self.along[at]),
             rest: entry.map(|at| self.rest_now(at)),
             s: self.s,
         };
         let outside = self.n - self.t as u64 - self.frame.columns() as u64;
-        self.frame.reveal(self.cpu, factor, &chosen, outside, &mut self.streams.steps);
+        self.frame.reveal(self.cpu, &chosen, outside, &mut self.streams.steps);
 
         let mut step = Step { next: [0; L], zero_pivot: [false; L] };
         let mut gain = [0.0; L];
         for (lane, &at) in entry.iter().enumerate() {
-            let usual = self.n as f64 * self.prior.observed_variance(seen.points[lane]);
+            let usual = self.n as f64 * (self.norms[seen.at.points[lane]] + self.s * self.s);
             let pivot = self.residual[at];
             step.zero_pivot[lane] = pivot <= PIVOT_FLOOR * usual;
             if !step.zero_pivot[lane] {
@@ -312,29 +312,15 @@ impl<const L: usize> WithSimd for Project<'_, L> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> [usize; L] {
-        let mut best = Best::<L>::new();
-        match self.rule {
-            None => self.rows(simd, |_, _, _, _| {}),
-            Some(rule @ Rule::Ucb { .. }) => {
-                let value = acquisition(simd, rule, self.precision);
-                self.rows(simd, |g, row, mean, spread| {
-                    best.offer(simd, g, row, value(g, mean, spread));
-                });
-            }
-            Some(rule @ Rule::Pi { .. }) => {
-                let value = acquisition(simd, rule, self.precision);
-                self.rows(simd, |g, row, mean, spread| {
-                    best.offer(simd, g, row, value(g, mean, spread));
-                });
-            }
-        }
+        let mut best = Best::new(simd, self.rule, self.precision);
+        self.rows(simd, &mut best);
         best.rows()
     }
 }
 
 impl<const L: usize> Project<'_, L> {
     #[inline(always)]
-    fn rows<S: Simd>(self, simd: S, mut offer: impl FnMut(usize, usize, Vector<S>, Vector<S>)) {
+    fn rows<S: Simd>(self, simd: S, best: &mut Best<'_, S, L>) {
         let count = groups::<S, L>();
         let at = |slice: &[S::f64s], i: usize| Vector::new(simd, slice[i]);
         let one = Vector::splat(simd, 1.0);
@@ -368,7 +354,7 @@ impl<const L: usize> Project<'_, L> {
                     let left = (at(residual, i) - g_i * g_i).at_least(zero);
                     mean[i] = updated.lanes();
                     residual[i] = left.lanes();
-                    offer(g, p * PANEL + row, updated, left);
+                    best.offer(g, p * PANEL + row, updated, left);
                 }
             }
         }
@@ -573,13 +559,14 @@ mod tests {
             let truth = Posterior::new(&prior, cpu);
             for t in 0..(n as usize - 2).min(if noise + white == 0.0 { rank - 1 } else { 25 }) {
                 let points = std::array::from_fn(|lane| (3 * t + lane) % 30);
-                let seen = Observation { points: &points, values: &[0.3; L], truth: &truth };
+                let at = truth.locate(&prior, points);
+                let seen = Observation { at: &at, values: &[0.3; L], truth: &truth };
                 wishart.observe(&seen, None);
                 for lane in 0..L {
                     for i in (0..30).filter(|i| (0..=t).all(|t| (3 * t + lane) % 30 != *i)) {
                         let row: Vec<f64> = prior.factor.row(i).collect();
                         let length = wishart.length[i * L + lane];
-                        let tracked = if wishart.bare[i] { 0.0 } else { length * length };
+                        let tracked = if wishart.norms[i] == 0.0 { 0.0 } else { length * length };
                         let framed = wishart.frame.squared_length(lane, &row);
                         let scale = n as f64 * prior.factor.squared_norm(i);
                         assert!(

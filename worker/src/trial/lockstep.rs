@@ -123,7 +123,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             let mut here =
                 ahead.expect("a cell is refused where a choice before its horizon is missing");
             let values = self.observe(t, &mut here);
-            let next = self.condition(t, &here.points, &values);
+            let next = self.condition(t, &here, &values);
             self.renew_probes(&here.points);
             ahead = next.map(|points| self.posterior.locate(prior, points));
             if self.trials.checkpoints.binary_search(&t).is_ok() {
@@ -241,12 +241,12 @@ impl<'a, const L: usize> Lockstep<'a, L> {
     }
 
     /// Conditions the estimator on y_t and returns the points of evaluation t + 1, if there is one.
-    fn condition(&mut self, t: u32, points: &[usize; L], values: &[f64; L]) -> Option<[usize; L]> {
+    fn condition(&mut self, t: u32, at: &Located<L>, values: &[f64; L]) -> Option<[usize; L]> {
         let exhausted = t as usize == self.trials.prior.factor.rows();
         let rule = self.rule(t + 1).filter(|_| !exhausted);
         let mut chosen = None;
         if let Some(estimator) = &mut self.estimator {
-            let seen = Observation { points, values, truth: &self.posterior };
+            let seen = Observation { at, values, truth: &self.posterior };
             let step = estimator.observe(&seen, rule.as_ref());
             for (tally, zero_pivot) in self.tally.iter_mut().zip(step.zero_pivot) {
                 if zero_pivot {
