@@ -1,1 +1,6 @@
-//! Statistics shared by the tests that cross crates.
+//! What the tests that cross crates share: statistics, priors, and cells run to their records.
+
+pub mod cells;
+pub mod gaussian;
+pub mod priors;
+pub mod statistics;

@@ -80,6 +80,7 @@ impl<const L: usize> WithSimd for SquaredLengths<'_, L> {
     fn with_simd<S: Simd>(self, simd: S) {
         let (rank, count) = (self.factor.rank(), groups::<S, L>());
         if rank == 0 {
+            self.out.fill(0.0);
             return;
         }
         let columns = vectors::<S>(self.columns);

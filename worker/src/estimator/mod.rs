@@ -44,8 +44,9 @@ impl<const L: usize> Rule<L> {
 /// Stands for a variance of zero, so that PI never divides by it.
 pub(crate) const TINY: f64 = 1e-300;
 
-/// A pivot below this fraction of the point's variance before any observation is rounding error.
-pub(crate) const PIVOT_FLOOR: f64 = 1e-10;
+/// A pivot below this fraction of the point's variance before any observation is rounding error: fewer
+/// than five of its digits are right.
+pub(crate) const PIVOT_FLOOR: f64 = 1e-11;
 
 /// What has just been observed.
 pub struct Observation<'a, const L: usize> {

@@ -129,8 +129,11 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             if self.trials.checkpoints.binary_search(&t).is_ok() {
                 self.posterior.advance(&mut here);
                 for lane in 0..L {
-                    let measured = self.measure(lane, t, &here, values[lane], ahead.as_ref());
-                    emit(lane, t, self.tally[lane].failure.map_or(Ok(measured), Err));
+                    let outcome = match self.tally[lane].failure {
+                        Some(failure) => Err(failure),
+                        None => self.measure(lane, t, &here, values[lane], ahead.as_ref()),
+                    };
+                    emit(lane, t, outcome);
                 }
             }
         }
@@ -183,8 +186,10 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             tally.observe(point, f, y);
             values[lane] = y;
             surprise[lane] = y - truth.mean;
-            if self.sound(lane, t, truth.variance + noise) {
+            if self.sound(truth.variance + noise) {
                 predictive[lane] = truth.variance + noise;
+            } else {
+                self.tally[lane].fail(Failure::AccuracyFloor { step: t });
             }
             let tally = &mut self.tally[lane];
             tally.k_xy += surprise[lane] * surprise[lane] / predictive[lane];
@@ -279,38 +284,41 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         }
     }
 
+    /// What the record of checkpoint t holds. A failure to measure is this record's alone, so that
+    /// later ones do not depend on which checkpoints came before.
     fn measure(
-        &mut self,
+        &self,
         lane: usize,
         t: u32,
         here: &Located<L>,
         y: f64,
         ahead: Option<&Located<L>>,
-    ) -> Measurement {
+    ) -> Result<Measurement, Failure> {
         let prior = self.trials.prior;
         let seen = observed(prior, here, lane, y);
         let (mut probe, mut star, mut next, mut at_seen) = (None, None, None, None);
         if self.trials.cell.policy.training().is_some() {
             if self.probe_left[lane] {
                 let truth = unobserved(prior, &self.probe, lane);
-                probe = self.deviation(lane, t, self.probe.points[lane], truth);
+                probe = Some(self.deviation(lane, t, self.probe.points[lane], truth)?);
             }
             if self.tally[lane].star_value.is_none() {
                 let truth = unobserved(prior, &self.star, lane);
-                star = self.deviation(lane, t, self.star.points[lane], truth);
+                star = Some(self.deviation(lane, t, self.star.points[lane], truth)?);
             }
             if let Some(ahead) = ahead {
-                next = self.deviation(lane, t, ahead.points[lane], unobserved(prior, ahead, lane));
+                let truth = unobserved(prior, ahead, lane);
+                next = Some(self.deviation(lane, t, ahead.points[lane], truth)?);
             }
             let scale = seen.variance + prior.noise_variance;
-            if scale > ACCURACY_FLOOR * prior.c {
+            if self.sound(scale) {
                 // mu_hat_t(x_t) = y_t and k_hat_t(x_t) = 0.
                 at_seen = Some(Deviation::new(y - seen.mean, 0.0, scale));
             }
         }
         let tally = &self.tally[lane];
         let point = here.points[lane];
-        Measurement {
+        Ok(Measurement {
             t,
             x: point as u32,
             y,
@@ -335,27 +343,29 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             f_max: tally.f_max,
             y_at_f_max: tally.y_at_f_max,
             information: (prior.noise_variance > 0.0).then_some(tally.information),
-        }
+        })
     }
 
-    /// Lemma 1's statistics at an unobserved point.
-    fn deviation(&mut self, lane: usize, t: u32, point: usize, truth: Truth) -> Option<Deviation> {
+    /// Lemma 1's statistics at an unobserved point of a cell with training data.
+    fn deviation(
+        &self,
+        lane: usize,
+        t: u32,
+        point: usize,
+        truth: Truth,
+    ) -> Result<Deviation, Failure> {
         let scale = truth.variance + self.trials.prior.noise_variance;
-        if !self.sound(lane, t, scale) {
-            return None;
+        if !self.sound(scale) {
+            return Err(Failure::AccuracyFloor { step: t });
         }
-        let estimator = self.estimator.as_ref()?;
+        let estimator = self.estimator.as_ref().expect("training data have an estimator");
         let shift = estimator.mean(lane, point) - truth.mean;
-        Some(Deviation::new(shift, estimator.variance(lane, point), scale))
+        Ok(Deviation::new(shift, estimator.variance(lane, point), scale))
     }
 
-    /// Whether a predictive variance is above the accuracy floor; otherwise the trial fails.
-    fn sound(&mut self, lane: usize, t: u32, variance: f64) -> bool {
-        let sound = variance > ACCURACY_FLOOR * self.trials.prior.c;
-        if !sound {
-            self.tally[lane].fail(Failure::AccuracyFloor { step: t });
-        }
-        sound
+    /// Whether a predictive variance is not below the accuracy floor.
+    fn sound(&self, variance: f64) -> bool {
+        variance >= ACCURACY_FLOOR * self.trials.prior.c
     }
 
     /// mu_t and k_t at x*, observed or not.

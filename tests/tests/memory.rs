@@ -1,0 +1,46 @@
+//! A million points fit: a trial on a white prior of M = 10^6 stays under 1 GiB.
+//!
+//! The trial runs in a child of this test binary, so that the peak of memory is its own.
+#![cfg(target_os = "linux")]
+
+use std::process::Command;
+
+use study::cell::Policy;
+use tests::cells::{run, ucb, wishart};
+use tests::priors::{kernels, on_grid};
+
+const POINTS: usize = 1_000_000;
+const MARK: &str = "peak of memory in KiB: ";
+
+/// VmHWM of /proc/self/status, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse().ok());
+    kibibytes.expect("a number of kB")
+}
+
+#[test]
+#[ignore = "the child of a_million_points_fit_in_a_gibibyte"]
+fn child() {
+    let prior = on_grid(POINTS, kernels::WHITE, 0.1);
+    for policy in [ucb(wishart(1000), 0.1), Policy::Random] {
+        let records = run(&prior, policy, 1, &[5], 2);
+        assert!(records.len() == 2 && records.iter().all(|record| record.outcome.is_ok()));
+    }
+    println!("{MARK}{}", peak());
+}
+
+#[test]
+fn a_million_points_fit_in_a_gibibyte() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["child", "--exact", "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    let peak = text.lines().find_map(|line| line.split_once(MARK)).unwrap().1;
+    let peak: u64 = peak.trim().parse().unwrap();
+    println!("{} MiB", peak >> 10);
+    assert!(peak < 1 << 20, "{} MiB", peak >> 10);
+}
