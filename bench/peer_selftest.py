@@ -6,7 +6,7 @@ from peer import NOISE, UPDATES, Setting, printed_zeta, trial
 
 def selftest():
     """A trial must agree with the paper's formulas, solved densely."""
-    zeta = printed_zeta(500, 20)[[0, 19]]           # values from MATH.md
+    zeta = printed_zeta(500, 20)[[0, 19]]           # reference values of theory/tests
     assert np.allclose(zeta, [3.2697474555, 3.2971102257], atol=1e-9)
     s, worst = Setting(90, 200, 25), 0.0
     zeta = printed_zeta(s.n, s.horizon + 1)

@@ -5,6 +5,7 @@ use std::fmt;
 use theory::{Delta, Form};
 
 use crate::digest::Digest;
+use crate::prior::{Files, PriorSpec};
 
 /// How the estimators are drawn. All three have the same law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -205,6 +206,11 @@ impl fmt::Debug for CellId {
 }
 
 impl Cell {
+    /// A cell on a prior whose files are loaded.
+    pub fn new(prior: &PriorSpec, files: &Files, policy: Policy) -> Self {
+        Self { shape: prior.shape_digest(files), noise_variance: prior.noise_variance, policy }
+    }
+
     /// The cell's address within its study.
     pub fn id(&self) -> CellId {
         let mut digest = Digest::default();
@@ -279,6 +285,25 @@ mod tests {
             a.random_identity(Dependence::Estimator),
             other_n.random_identity(Dependence::Estimator)
         );
+    }
+
+    #[test]
+    fn the_noise_is_not_part_of_the_shape() {
+        let spec = |noise: f64, lengthscale: f64| -> PriorSpec {
+            serde_json::from_value(serde_json::json!({
+                "setting": "finite",
+                "domain": { "kind": "grid", "points": 9, "dimension": 1 },
+                "kernel": { "kind": "matern12", "lengthscale": lengthscale },
+                "mean": { "kind": "zero" },
+                "noise_variance": noise,
+            }))
+            .unwrap()
+        };
+        let cell = |spec: &PriorSpec| Cell::new(spec, &Files::default(), Policy::Random);
+        let (a, b, c) = (cell(&spec(0.1, 0.5)), cell(&spec(0.2, 0.5)), cell(&spec(0.1, 0.6)));
+        assert_eq!(a.shape, b.shape);
+        assert_ne!(a.id(), b.id());
+        assert_ne!(a.shape, c.shape);
     }
 
     #[test]

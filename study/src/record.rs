@@ -16,9 +16,9 @@ pub enum Failure {
         step: u32,
     },
     /// A true predictive variance fell below the accuracy floor, so that ratios to it mean nothing.
-    #[error("after {step} observations a predictive variance is below the accuracy floor")]
+    #[error("at observation {step} a predictive variance is below the accuracy floor")]
     AccuracyFloor {
-        /// Observations made.
+        /// The observation that could not be conditioned on, or after which nothing could be measured.
         step: u32,
     },
     /// The trial's code panicked; a bug, reported with its address.

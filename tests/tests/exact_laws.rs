@@ -1,4 +1,4 @@
-//! Lemma 1's statistics on fixed designs follow their exact laws (MATH.md, section 3), whatever the
+//! Lemma 1's statistics on fixed designs follow their exact laws (docs/mathematics.md, section 2), whatever the
 //! kernel, the noise and the domain are, and its coverage is what those laws say: enough where the
 //! printed lemma holds, too little where it fails.
 //!

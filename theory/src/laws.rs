@@ -1,4 +1,4 @@
-//! The exact laws of Lemma 1's two statistics (MATH.md, section 3).
+//! The exact laws of Lemma 1's two statistics (docs/mathematics.md, section 2).
 //!
 //! For a design fixed independently of the estimators and x not in x_t,
 //!

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn test_values_of_section_3() {
+    fn known_values() {
         let d = delta(0.1);
         close(a(500, 20, d, Form::Printed), 0.0908044410, 5e-11);
         close(a(500, 20, d, Form::Corrected), 3.8119276353, 5e-11);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_printed_joint_statement_first_fails_where_section_3_says() {
+    fn the_printed_joint_statement_first_fails_at_moderate_t() {
         for (n, first) in [(100, 20), (200, 17), (500, 15), (2000, 14)] {
             let joint = |t| coverage_joint(n, t, delta(0.1), Form::Printed).unwrap();
             assert!(joint(first) < 0.9 && joint(first - 1) >= 0.9, "N = {n}");

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn test_values_of_section_3() {
+    fn known_values() {
         let (printed, corrected, exact) = (Form::Printed, Form::Corrected, 5.1e-11);
         close(Some(lambda(1.0, 0.01, 30.0, 20)), 0.8124267327, exact);
         close(iota(500, 1, delta(), printed), 0.3506398923, exact);

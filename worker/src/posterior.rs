@@ -1,8 +1,8 @@
 //! The true posterior mu_t, k_t at a handful of points, for `L` trials in lockstep.
 //!
 //! With k = F F^T + w I the observations are y = mu + F theta + (white part and noise), theta ~ N(0, I)
-//! and variance s^2 = w + sigma^2 of what theta does not explain. Gram-Schmidt on the rows F_{x_t}
-//! in the metric of the posterior gives directions q_j and innovations z_j:
+//! and variance s^2 = w + sigma^2 of what theta does not explain. Conditioning on one observation
+//! after the other gives directions q_j and innovations z_j:
 //!
 //! l_j = q_j . F_p,  u = F_p - sum_j l_j q_j,  d = |F_p|^2 - sum_j l_j^2 + s^2,
 //! q_t = u/sqrt(d),  z_t = (y_t - mu_{t-1}(x_t))/sqrt(d),
@@ -67,7 +67,7 @@ impl<const L: usize> Posterior<L> {
         located
     }
 
-    /// Moves one lane of `located` to another point.
+    /// Moves one lane of `located` to another point; it can be advanced, not observed.
     pub fn relocate(&self, prior: &Prior, located: &mut Located<L>, lane: usize, point: usize) {
         let alone = self.locate(prior, [point; L]);
         located.points[lane] = point;

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "CASE")]
     only: Option<String>,
     /// Seconds per case
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
     seconds: f64,
     /// Print JSON
     #[arg(long)]

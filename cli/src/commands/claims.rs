@@ -84,5 +84,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         return super::print_json(&entries);
     }
     let text: Vec<String> = entries.iter().map(Entry::text).collect();
-    super::print(&format!("{}\n{} claims", text.join("\n"), entries.len()))
+    let plural = if entries.len() == 1 { "claim" } else { "claims" };
+    super::print(&format!("{}\n{} {plural}", text.join("\n"), entries.len()))
 }

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     #[arg(long, short, value_name = "T")]
     t: u32,
     /// Failure probability, strictly between 0 and 1
-    #[arg(long, short, value_name = "DELTA")]
+    #[arg(long, short, value_name = "DELTA", allow_negative_numbers = true)]
     delta: f64,
     /// Print JSON
     #[arg(long)]

@@ -80,6 +80,12 @@ impl PriorSpec {
     /// # Panics
     /// Where a file that the prior names has not been loaded.
     pub fn feed(&self, files: &Files, digest: &mut Digest) {
+        self.feed_shape(files, digest);
+        digest.tag("noise_variance").f64(self.noise_variance);
+    }
+
+    /// Feeds all that f depends on: everything but the noise.
+    fn feed_shape(&self, files: &Files, digest: &mut Digest) {
         digest.tag(match self.setting {
             Setting::Finite => "finite",
             Setting::Compact => "compact",
@@ -87,8 +93,18 @@ impl PriorSpec {
         self.domain.feed(files, digest);
         self.kernel.feed(files, digest);
         self.mean.feed(files, digest);
-        digest.tag("noise_variance").f64(self.noise_variance);
         digest.tag("tolerance").f64(self.tolerance);
+    }
+
+    /// The digest of all that f depends on: everything but the noise. Cells of the same shape share
+    /// their functions.
+    ///
+    /// # Panics
+    /// Where a file that the prior names has not been loaded.
+    pub fn shape_digest(&self, files: &Files) -> [u8; 32] {
+        let mut digest = Digest::new();
+        self.feed_shape(files, &mut digest);
+        digest.finish()
     }
 }
 

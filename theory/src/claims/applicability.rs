@@ -32,8 +32,12 @@ pub(super) fn second_moment(context: &Context) -> Result<(), String> {
 /// There must be an estimate, at a point that the design does not choose.
 fn estimated(context: &Context) -> Result<(), String> {
     let conditions = &context.conditions;
-    if conditions.method == Some(Method::KnownPrior) {
-        return Err("a run with the known prior estimates nothing".to_owned());
+    match conditions.method {
+        Some(Method::KnownPrior) => {
+            return Err("a run with the known prior estimates nothing".to_owned());
+        }
+        Some(Method::Random) => return Err("random search estimates nothing".to_owned()),
+        Some(Method::PemBo) | None => {}
     }
     match (conditions.design, conditions.at) {
         (Design::Fixed, Some(at @ (At::Star | At::Next))) => {

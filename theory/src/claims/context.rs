@@ -105,7 +105,7 @@ pub struct Conditions {
     pub c: f64,
     /// sigma^2.
     pub noise_variance: f64,
-    /// rho_T: its lower end when confirming, its upper end when refuting.
+    /// rho_T: its lower end when confirming, its upper end when refuting and for invariants.
     pub rho: Option<f64>,
     /// K, the number of basis functions (compact setting).
     pub basis: Option<u32>,

@@ -26,7 +26,7 @@ fn variance_cap(context: &Context, m: &Measurement) -> Outcome {
     }))
 }
 
-/// 0 <= I_T <= rho_T.
+/// 0 <= I_T <= rho_T; the context has to hold the upper end of rho_T's bracket.
 fn information(context: &Context, m: &Measurement) -> Outcome {
     let range = m.information.zip(context.conditions.rho);
     outcome(range.map(|(gain, rho)| gain >= 0.0 && at_most(gain, rho, rho)))

@@ -70,6 +70,7 @@ fn variance_excess(context: &Context, m: &Measurement) -> Option<f64> {
 const UNOBSERVED: &[At] = &[At::Probe, At::Star, At::Next];
 const TWO_FORMS: &[Form] = &[Form::Printed, Form::Corrected];
 const FINITE: &str = "N ≥ T + 2, t < T, x ∉ x_t; fixed design (adaptive: the lemma's use)";
+/// Corrected and sharp constants repair the spread of Lemma 3's estimators, not their bias.
 const COMPACT: &str = "N ≥ T + 2, t < T < K, Φ(x̄) of full row rank, x ∉ x_t; fixed design";
 
 const MEAN: Claim = Claim {
@@ -131,6 +132,7 @@ const VARIANCE_FORMULA: Claim = Claim {
     origin: Origin::Stated,
     statement: "Var[μ̂_t(x)] = (N − 2 + K)(k_t(x) + σ²)/(N(N−t−2)); corrected: N − 2 + NK",
     latex: r"\mathrm{Var}[\hat\mu_t(x)] = \frac{(N-2+K)(k_t(x)+\sigma^2)}{N(N-t-2)}",
+    hypotheses: "N > t + 4, so that squared errors have a variance, x ∉ x_t; fixed design",
     forms: TWO_FORMS,
     test: Test::Mean { statistic: variance_excess, expected: 0.0 },
     check: second_moment,
@@ -142,6 +144,7 @@ const STEP_K: Claim = Claim {
     place: "appendix, proof of Lemma 1, δ₁'' = δ/4",
     statement: "K ≤ t + 2√(t log(4/δ)) + 2 log(4/δ)",
     latex: r"K \le t+2\sqrt{t\log(4/\delta)}+2\log(4/\delta)",
+    hypotheses: "N ≥ T + 2, t < T; fixed design",
     forms: &[],
     at: &[],
     test: Test::Probability { budget: Budget::share(1, 4), holds: k_step },

@@ -118,6 +118,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     NUMERATOR,
     Claim {
         place: "Theorem 4, section 4.2; the explicit form is our reading of its proof",
+        origin: Origin::Ours,
         ..twin(
             THEOREM,
             "theorem4.pi",

@@ -60,7 +60,8 @@ const SIMPLE: Claim = Claim {
 
 const CHAINED: Claim = Claim {
     id: "theorem2+lemma5",
-    place: "section 4.3, last paragraph: Theorem 2 and Lemma 5 together",
+    place: "section 4.3, last paragraph: Theorem 2 and Lemma 5 together; 2δ is our union bound",
+    origin: Origin::Ours,
     statement: "R_T ≤ the bound of Theorem 2 + 2√(2 log(1/δ)) σ",
     latex: r"R_T \le \mathrm{bound} + 2\sqrt{2\log(1/\delta)}\,\sigma",
     hypotheses: "those of Theorem 2",
@@ -75,7 +76,7 @@ const CHAINED: Claim = Claim {
 pub(super) const CLAIMS: &[Claim] = &[
     SIMPLE,
     Claim {
-        id: "lemma5/step.tau",
+        id: "lemma5.simple/step.tau",
         place: "appendix, proof of Lemma 5; half of its δ",
         origin: Origin::ProofSplit,
         statement: "f(x_τ) + √(2 log(1/δ)) σ ≥ y_τ, τ = argmax y",
@@ -85,7 +86,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         ..SIMPLE
     },
     Claim {
-        id: "lemma5/step.tau-prime",
+        id: "lemma5.simple/step.tau-prime",
         place: "appendix, proof of Lemma 5; half of its δ",
         origin: Origin::ProofSplit,
         statement: "y_τ′ ≥ f(x_τ′) − √(2 log(1/δ)) σ, τ′ = argmax f(x_t)",

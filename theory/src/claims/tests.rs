@@ -85,7 +85,7 @@ fn ids_are_unique_and_found() {
         "theorem2+lemma5",
         "lemma3.mean",
         "theorem4.ucb",
-        "lemma5/step.tau-prime",
+        "lemma5.simple/step.tau-prime",
     ] {
         assert_eq!(find(id).map(|claim| claim.id), Some(id));
     }

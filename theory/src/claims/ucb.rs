@@ -44,6 +44,7 @@ const F_STAR: Claim = Claim {
     origin: Origin::ProofSplit,
     statement: "f(x*) ≤ μ_{τ−1}(x*) + ζ′ √k_{τ−1}(x*)",
     latex: r"f(x_*) \le \mu_{\tau-1}(x_*) + \zeta'\sqrt{k_{\tau-1}(x_*)}",
+    hypotheses: "N ≥ 4 log(6/δ) + T + 2, GP-UCB with either form of ζ_t",
     forms: &[],
     test: Test::Probability { budget: Budget::share(1, 6), holds: steps::f_star },
     bound: None,
@@ -111,6 +112,7 @@ pub(super) const CLAIMS: &[Claim] = &[
     VARIANCE_TAU,
     Claim {
         place: "Theorem 4, section 4.2; the explicit form is our reading of its proof",
+        origin: Origin::Ours,
         ..twin(
             THEOREM,
             "theorem4.ucb",

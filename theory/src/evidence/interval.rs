@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn clopper_pearson_of_section_6() {
+    fn known_clopper_pearson_limits() {
         for (s, n, low, high) in [(5, 50, 0.033275, 0.218135), (70, 1000, 0.054972, 0.087616)] {
             let interval = clopper_pearson(counts(s, n), 0.05);
             assert!((interval.low - low).abs() < 5e-7, "{interval:?}");

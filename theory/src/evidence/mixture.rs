@@ -1,4 +1,4 @@
-//! Beta-mixture e-values for a violation rate against its budget q (MATH.md, section 6).
+//! Beta-mixture e-values for a violation rate against its budget q (docs/mathematics.md, section 8).
 //!
 //! ```text
 //! log M     = -S log q - (n-S) log(1-q) + log B(a+S, b+n-S) - log B(a, b)
@@ -29,7 +29,11 @@ impl BetaPrior {
     ///
     /// a = r/(1-q), b = r/q, r = max(rho - v, v/1000), v = q (1-q),
     /// rho = n_opt v/(2 l + log(1 + 2 l)), l = log(1/(2 alpha)).
+    ///
+    /// # Panics
+    /// Where alpha is not in (0, 1/2): l must be positive.
     pub fn tuned(q: f64, alpha: f64, n_opt: f64) -> Self {
+        assert!(alpha > 0.0 && alpha < 0.5, "alpha = {alpha} is not in (0, 1/2)");
         let v = q * (1.0 - q);
         let l = -libm::log(2.0 * alpha);
         let rho = n_opt * v / (2.0 * l + libm::log1p(2.0 * l));
@@ -67,6 +71,9 @@ pub struct Mixture {
 
 impl Mixture {
     /// For a budget in [0, 1), the family's level alpha and the n_opt fixed in the study.
+    ///
+    /// # Panics
+    /// Where alpha is not in (0, 1/2).
     pub fn new(budget: f64, alpha: f64, n_opt: f64) -> Self {
         let tuned = if budget > 0.0 {
             BetaPrior::tuned(budget, alpha, n_opt)
@@ -151,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_section_6() {
+    fn known_values() {
         let jeffreys = BetaPrior::JEFFREYS;
         for (s, n, refute, confirm) in [
             (0.0, 100.0, -4.205813, 4.192745),

@@ -55,7 +55,7 @@ impl Bracket {
 }
 
 /// Brackets rho_T for T = 1 ..= `horizon_max` under the prior k = F F^T + `white` I, in
-/// O(M r horizon_max) and, for the spectrum, O((M + r) r^2). `None` where sigma^2 =
+/// O(M (r + log M) T + r T^2) for T = `horizon_max` and, for the spectrum, O((M + r) r^2). `None` where sigma^2 =
 /// `noise_variance` is 0: the information is then infinite.
 ///
 /// # Panics

@@ -15,7 +15,7 @@ mod sobol;
 use cholesky::Covariance;
 use kernel::Kernel;
 use smooth::{Node, Smooth};
-use study::prior::{Files, Invalid, PriorSpec, Shape, Table};
+use study::prior::{Files, Invalid, PriorSpec, Setting, Shape, Table};
 use theory::Factor;
 
 pub use cholesky::NotPositiveSemidefinite;
@@ -57,6 +57,9 @@ pub enum Error {
     /// A value is out of range, or a file has another shape.
     #[error(transparent)]
     Invalid(#[from] Invalid),
+    /// A prior of basis functions has no points to build it on.
+    #[error("prior.setting = \"compact\" cannot be run yet; use \"finite\"")]
+    Compact,
     /// The kernel has no form smooth part + w I.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -109,6 +112,9 @@ impl From<cholesky::Error> for Error {
 impl Prior {
     /// Checks the specification and builds the prior within the memory limit.
     pub fn build(spec: &PriorSpec, files: &Files, limit: MemoryLimit) -> Result<Self, Error> {
+        if spec.setting == Setting::Compact {
+            return Err(Error::Compact);
+        }
         let shape = spec.validate(files)?;
         limit.admit(shape, 0)?;
         let points = Points::build(&spec.domain, shape, files)?;

@@ -74,6 +74,7 @@ impl Stream {
 
     /// Two words per variate: one for the normal, one for the uniform.
     fn many<const L: usize>(&mut self, shape: Shape, lane: usize, out: &mut [[f64; L]]) {
+        assert!(lane < L, "a lane of {L}");
         let mut bytes = [0; 16 * CHUNK];
         for chunk in out.chunks_mut(CHUNK) {
             let bytes = &mut bytes[..16 * chunk.len()];

@@ -8,25 +8,26 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// What a stream is for. Streams of different purposes never share a word.
+/// What a stream is for. Streams of different purposes never share a word. The numbers enter the keys:
+/// to change one is to change every trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The function f.
-    Function,
+    Function = 0,
     /// Observation noise.
-    Noise,
+    Noise = 1,
     /// The estimators before any observation.
-    Estimator,
+    Estimator = 2,
     /// Coordinates of the estimator's rows on the axes that the choices define.
-    EstimatorAxes,
+    EstimatorAxes = 3,
     /// What the estimator reveals of the point just chosen.
-    EstimatorSteps,
+    EstimatorSteps = 4,
     /// Points of a fixed design.
-    Design,
+    Design = 5,
     /// Where Lemma 1 is probed.
-    Probe,
+    Probe = 6,
     /// Choices of a randomised policy.
-    Policy,
+    Policy = 7,
 }
 
 /// The 256-bit key of one purpose of one trial.

@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// zeta_t is not a real number.
     #[error(
-        "zeta_{step} of GP-UCB does not exist for N = {n}, delta = {delta}: N is below 4 log(6/delta) + t + 1; Theorem 2 asks for N >= 4 log(6/delta) + T + 2 = {least}"
+        "zeta_{step} of GP-UCB does not exist for N = {n}, delta = {delta}: N - t must exceed 4 log(6/delta); use N >= {least}, as Theorem 2 asks"
     )]
     NoExplorationWeight {
         /// The evaluation.
@@ -198,4 +198,60 @@ fn exploration_weights(policy: &Policy, horizon: u32) -> Result<Vec<f64>, Error>
         }
     }
     Ok(weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use study::cell::PolicyConstants;
+    use theory::{Delta, Factor};
+
+    fn prior() -> Prior {
+        Prior::from_factor(Factor::from_columns(12, &[vec![1.0; 12]]), 0.0, 0.1)
+    }
+
+    fn refusal(policy: Policy, checkpoints: &[u32]) -> String {
+        let prior = prior();
+        let cell = Cell { shape: [0; 32], noise_variance: 0.1, policy };
+        let Err(error) = Trials::new(&prior, cell, 1, checkpoints, Cpu::detect()) else {
+            panic!("{policy:?} at {checkpoints:?} should be refused");
+        };
+        error.to_string()
+    }
+
+    fn training(n: u64) -> Training {
+        Training { n, estimator: Estimator::Wishart }
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_with_what_would_be_valid() {
+        let fixed = Policy::Fixed(training(100));
+        assert!(refusal(fixed, &[13]).contains("T = 13 is more than the domain's M = 12 points"));
+        assert!(refusal(fixed, &[]).contains("not an ascending list"));
+        assert!(refusal(fixed, &[0, 3]).contains("not an ascending list"));
+        assert!(refusal(fixed, &[3, 3]).contains("not an ascending list"));
+        let few = refusal(Policy::Fixed(training(11)), &[10]);
+        assert!(few.contains("N = 11") && few.contains("use N >= 12"), "{few}");
+        let delta = Delta::new(0.1).unwrap();
+        let constants = PolicyConstants::Printed;
+        let ucb = refusal(Policy::PemUcb { training: training(20), delta, constants }, &[10]);
+        assert!(ucb.contains("zeta_4") && ucb.contains("use N >= 29"), "{ucb}");
+        for gap in [-0.5, f64::NAN, f64::INFINITY] {
+            let pi = refusal(Policy::PemPi { training: training(20), gap }, &[10]);
+            assert!(pi.contains(&format!("pi_gap = {gap}")), "{pi}");
+        }
+        let prior = prior();
+        let cell = Cell { shape: [0; 32], noise_variance: 0.2, policy: Policy::Random };
+        assert!(Trials::new(&prior, cell, 1, &[1], Cpu::detect()).is_err());
+    }
+
+    #[test]
+    fn lanes_shrink_as_the_domain_grows() {
+        let lanes = |rows: usize| {
+            let prior = Prior::from_factor(Factor::from_columns(rows, &[]), 1.0, 0.1);
+            let cell = Cell { shape: [0; 32], noise_variance: 0.1, policy: Policy::Random };
+            Trials::new(&prior, cell, 1, &[1], Cpu::detect()).unwrap().lanes()
+        };
+        assert_eq!((lanes(1000), lanes(1_000_000)), (LANES, 1));
+    }
 }
