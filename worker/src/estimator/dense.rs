@@ -2,21 +2,12 @@
 //! L L^T = k + sigma^2 I and B lower triangular, B_jj = sqrt(chi2_{N-1-j}), normals below
 //! (Anderson 1958, chapter 7). O(M^3); an oracle.
 
-use super::sample::{Sample, Samples};
+use super::sample::Sample;
 use crate::prior::Prior;
 use crate::random::Stream;
 
-/// The estimator of each lane, drawn from its own stream.
-pub fn samples<const L: usize>(
-    prior: &Prior,
-    n_train: u64,
-    streams: [Stream; L],
-) -> Samples<'_, L> {
-    Samples::new(Box::new(move |stream| draw(prior, n_train, stream)), streams)
-}
-
 /// Draws mu_hat ~ N(mu, S/N) and k_hat ~ Wishart(S/(N-1), N-1).
-fn draw(prior: &Prior, n_train: u64, stream: &mut Stream) -> Sample {
+pub fn draw(prior: &Prior, n_train: u64, stream: &mut Stream) -> Sample {
     let size = prior.factor.rows();
     let root = covariance_root(prior);
     let columns = usize::try_from(n_train - 1).map_or(size, |n| n.min(size));

@@ -6,7 +6,6 @@
 
 mod argmax;
 pub mod dense;
-mod frame;
 pub mod known_prior;
 pub mod sample;
 pub mod simulated;

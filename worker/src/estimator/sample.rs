@@ -67,7 +67,7 @@ impl Sample {
 }
 
 /// Draws a sample from a trial's stream.
-pub(super) type Draw<'p> = Box<dyn Fn(&mut Stream) -> Sample + 'p>;
+pub type Draw<'p> = Box<dyn Fn(&mut Stream) -> Sample + 'p>;
 
 /// One sample per lane.
 pub struct Samples<'p, const L: usize> {
@@ -77,7 +77,7 @@ pub struct Samples<'p, const L: usize> {
 
 impl<'p, const L: usize> Samples<'p, L> {
     /// Draws each lane's sample from its own stream.
-    pub(super) fn new(draw: Draw<'p>, mut streams: [Stream; L]) -> Self {
+    pub fn new(draw: Draw<'p>, mut streams: [Stream; L]) -> Self {
         let lanes = std::array::from_fn(|lane| draw(&mut streams[lane]));
         Self { draw, lanes }
     }

@@ -1,21 +1,12 @@
 //! The estimators as the paper computes them: N functions are drawn and observed at every point, and
 //! mu_hat, k_hat are their sample mean and covariance (section 4.1). O(N M^2); an oracle.
 
-use super::sample::{Sample, Samples};
+use super::sample::Sample;
 use crate::prior::Prior;
 use crate::random::Stream;
 
-/// The estimator of each lane, drawn from its own stream.
-pub fn samples<const L: usize>(
-    prior: &Prior,
-    n_train: u64,
-    streams: [Stream; L],
-) -> Samples<'_, L> {
-    Samples::new(Box::new(move |stream| draw(prior, n_train, stream)), streams)
-}
-
 /// Draws N rows of data and takes their mean and covariance.
-fn draw(prior: &Prior, n_train: u64, stream: &mut Stream) -> Sample {
+pub fn draw(prior: &Prior, n_train: u64, stream: &mut Stream) -> Sample {
     let size = prior.factor.rows();
     let s = prior.total_noise().sqrt();
     let mut rows = Vec::new();

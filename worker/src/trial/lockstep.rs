@@ -1,28 +1,19 @@
 //! A lockstep group: `L` trials of one cell, step by step.
 
 use study::Failure;
-use study::cell::{Dependence, Estimator as Route, Policy, Training};
+use study::cell::Policy;
 use theory::measurement::{AtTau, Deviation, EstimatedAtTau};
 use theory::{Measurement, PANEL};
 
-use super::Trials;
 use super::shuffle::Shuffle;
 use super::tally::Tally;
-use crate::estimator::known_prior::KnownPrior;
-use crate::estimator::wishart::Wishart;
-use crate::estimator::{Estimator, Observation, Rule, dense, simulated};
+use super::truth::{Truth, observed, unobserved};
+use super::{Trials, draw};
+use crate::estimator::{Estimator, Observation, Rule};
 use crate::posterior::{Located, Posterior};
-use crate::prior::{ACCURACY_FLOOR, Prior};
-use crate::random::{Key, Purpose, Stream, interleaved_normals};
+use crate::prior::ACCURACY_FLOOR;
+use crate::random::{Purpose, Stream};
 use crate::simd::Buffer;
-use crate::sweep::Sweep;
-
-/// mu_t and k_t at a point.
-#[derive(Clone, Copy)]
-struct Truth {
-    mean: f64,
-    variance: f64,
-}
 
 /// The state of a group before its next step.
 pub(super) struct Lockstep<'a, const L: usize> {
@@ -41,34 +32,18 @@ pub(super) struct Lockstep<'a, const L: usize> {
     order: [Shuffle; L],
 }
 
-/// Opens the streams of each lane for a purpose.
-fn open<const L: usize>(
-    trials: &Trials<'_>,
-    replicates: [u64; L],
-    purpose: Purpose,
-) -> [Stream; L] {
-    let dependence = match purpose {
-        Purpose::Estimator | Purpose::EstimatorAxes | Purpose::EstimatorSteps => {
-            Dependence::Estimator
-        }
-        _ => Dependence::Function,
-    };
-    let identity = trials.cell.random_identity(dependence);
-    replicates.map(|replicate| Stream::new(Key::new(trials.seed, &identity, replicate, purpose)))
-}
-
 impl<'a, const L: usize> Lockstep<'a, L> {
     /// Draws the functions and the estimators of a first group.
     pub(super) fn new(trials: &'a Trials<'a>, replicates: [u64; L]) -> Self {
-        let open = |purpose| open(trials, replicates, purpose);
-        let estimator = draw_estimator(trials, &open);
+        let open = |purpose| draw::open(trials, replicates, purpose);
+        let estimator = draw::estimator(trials, &open);
         let f = Buffer::zeros(trials.prior.factor.panels() * PANEL * L);
         Self::begin(trials, estimator, Posterior::new(trials.prior, trials.cpu), f, &open)
     }
 
     /// Draws those of another group, in the same room.
     pub(super) fn next(mut self, replicates: [u64; L]) -> Self {
-        let open = |purpose| open(self.trials, replicates, purpose);
+        let open = |purpose| draw::open(self.trials, replicates, purpose);
         if let Some(estimator) = &mut self.estimator {
             estimator.redraw(&open);
         }
@@ -84,7 +59,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         open: &dyn Fn(Purpose) -> [Stream; L],
     ) -> Self {
         let prior = trials.prior;
-        draw_functions(trials, open(Purpose::Function), &mut f);
+        draw::functions(trials, open(Purpose::Function), &mut f);
         let mut tally: [Tally; L] =
             std::array::from_fn(|lane| Tally::new((0..prior.size()).map(|i| f[i * L + lane])));
         for tally in &mut tally {
@@ -376,61 +351,4 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             None => unobserved(prior, &self.star, lane),
         }
     }
-}
-
-/// mu_t and k_t at a point that has not been observed: k_t = F_x C F_x^T + w.
-fn unobserved<const L: usize>(prior: &Prior, at: &Located<L>, lane: usize) -> Truth {
-    let variance = at.variance[lane];
-    Truth {
-        mean: prior.mean[at.points[lane]] + at.mean[lane],
-        variance: if variance > 0.0 { variance } else { 0.0 } + prior.white,
-    }
-}
-
-/// mu_t and k_t at an observed point x_j, where y_j also tells of the white part. With
-/// q = sigma^2/s^2: mu_t = y_j - q (y_j - mu_j - F_j m), k_t = q w + q^2 F_j C F_j^T.
-fn observed<const L: usize>(prior: &Prior, at: &Located<L>, lane: usize, y: f64) -> Truth {
-    let total = prior.total_noise();
-    let share = if total > 0.0 { prior.noise_variance / total } else { 0.0 };
-    let fit = prior.mean[at.points[lane]] + at.mean[lane];
-    let variance = at.variance[lane];
-    let variance = if variance > 0.0 { variance } else { 0.0 };
-    Truth { mean: y - share * (y - fit), variance: share * prior.white + share * share * variance }
-}
-
-/// f = mu + F z + sqrt(w) e.
-fn draw_functions<const L: usize>(trials: &Trials<'_>, mut streams: [Stream; L], f: &mut Buffer) {
-    let prior = trials.prior;
-    let factor = &prior.factor;
-    let mut weights = Buffer::zeros(factor.rank() * L);
-    interleaved_normals(&mut streams, &mut weights);
-    trials.cpu.run::<L, _>(Sweep::<L> { factor, weights: &weights, out: f });
-    let f = &mut f[..factor.rows() * L];
-    if prior.white > 0.0 {
-        let mut white = Buffer::zeros(f.len());
-        interleaved_normals(&mut streams, &mut white);
-        let scale = prior.white.sqrt();
-        f.iter_mut().zip(white.iter()).for_each(|(f, e)| *f += scale * e);
-    }
-    for (f, mean) in f.chunks_exact_mut(L).zip(&prior.mean) {
-        f.iter_mut().for_each(|f| *f += mean);
-    }
-}
-
-fn draw_estimator<'a, const L: usize>(
-    trials: &'a Trials<'a>,
-    open: &dyn Fn(Purpose) -> [Stream; L],
-) -> Option<Box<dyn Estimator<L> + 'a>> {
-    let (prior, cpu) = (trials.prior, trials.cpu);
-    let Some(Training { n, estimator }) = trials.cell.policy.training() else {
-        return match trials.cell.policy {
-            Policy::Random => None,
-            _ => Some(Box::new(KnownPrior::new(prior, cpu))),
-        };
-    };
-    Some(match estimator {
-        Route::Wishart => Box::new(Wishart::draw(prior, n, cpu, open)),
-        Route::Dense => Box::new(dense::samples(prior, n, open(Purpose::Estimator))),
-        Route::Simulated => Box::new(simulated::samples(prior, n, open(Purpose::Estimator))),
-    })
 }
