@@ -8,7 +8,7 @@ Everything that trials share is computed once and is not timed; one BLAS
 thread.
 
     python3 bench/peer.py [--json] [--seconds S] [--only CASE]
-    python3 bench/peer.py --update full      textbook M x M updates instead
+    python3 bench/peer.py --update columns   only means and variances, no M x M updates
     python3 bench/peer.py --selftest         against the dense formulas
 """
 import os
@@ -211,8 +211,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=5.0,
                         help="time per case (5)")
     parser.add_argument("--only", choices=CASES)
-    parser.add_argument("--update", choices=UPDATES, default="columns",
-                        help="how posteriors are updated (columns: fastest)")
+    parser.add_argument("--update", choices=UPDATES, default="full",
+                        help="rank-one updates of whole covariance matrices (full), or of means and variances alone (columns)")
     parser.add_argument("--selftest", action="store_true")
     args = parser.parse_args()
     if args.selftest:

@@ -60,14 +60,5 @@ pub fn explicit(rows: &[Vec<f64>], white: f64, noise: f64) -> Prior {
     let rank = rows.first().map_or(0, Vec::len);
     let columns: Vec<Vec<f64>> =
         (0..rank).map(|k| rows.iter().map(|row| row[k]).collect()).collect();
-    let factor = Factor::from_columns(rows.len(), &columns);
-    let mut largest = 0.0;
-    for i in 0..rows.len() {
-        if factor.squared_norm(i) > largest {
-            largest = factor.squared_norm(i);
-        }
-    }
-    // The points of a prior built elsewhere: nothing in a trial looks at them.
-    let base = on_grid(rows.len(), kernels::WHITE, 1.0);
-    Prior { factor, white, noise_variance: noise, c: largest + white, residual: 0.0, ..base }
+    Prior::from_factor(Factor::from_columns(rows.len(), &columns), white, noise)
 }
