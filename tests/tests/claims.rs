@@ -2,7 +2,7 @@
 //! means.
 
 use study::Record;
-use study::cell::Policy;
+use study::cell::{Policy, PolicyConstants};
 use tests::cells::{delta, run, ucb, wishart};
 use tests::priors::{kernels, on_grid};
 use tests::statistics::{Alarm, binomial};
@@ -35,7 +35,7 @@ fn conditions(prior: &Prior, policy: Policy, t: u32, level: f64) -> Conditions {
             Policy::PemPi { .. } => Some(Acquisition::Pi),
             _ => None,
         },
-        policy_constants: policy.constants().map(|constants| constants.form()),
+        policy_constants: policy.constants().map(PolicyConstants::form),
         at: None,
         c: prior.c,
         noise_variance: prior.noise_variance,
