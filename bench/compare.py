@@ -5,8 +5,9 @@
 
 Every round runs each case with both programs, one right after the other, so
 that a noisy machine disturbs both alike. Prints medians over rounds as a
-Markdown table; ratios are medians of the rounds' own ratios. With --check the
-exit code is 1 when a limit is missed or could not be measured.
+Markdown table; ratios are medians of the rounds' own ratios. "required" and
+"limit" are the targets that the trial engine was built to; with --check the
+exit code is 1 when one is missed or could not be measured.
 """
 import argparse
 import json
@@ -118,6 +119,9 @@ def main():
     parser.add_argument("--core", type=int, help="default: the last allowed")
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
+    if not args.regretta.exists():
+        parser.error(f"{args.regretta} is not there; run `cargo build "
+                     "--release` first, or name the binary with --regretta")
     try:                                            # children inherit it
         allowed = os.sched_getaffinity(0)
         core = max(allowed) if args.core is None else args.core

@@ -6,8 +6,8 @@ use crate::commands::{bench, claims, doctor, theory};
 
 /// Puts regret bounds to the test.
 ///
-/// regretta checks every claim of "Regret bounds for meta Bayesian optimization with an unknown
-/// Gaussian process prior" (NeurIPS 2018): its constants, its exact laws, and trials at scale.
+/// The constants, exact laws and claims of "Regret bounds for meta Bayesian optimization with an unknown
+/// Gaussian process prior" (NeurIPS 2018), and the speed of the trials that will test them.
 #[derive(Parser)]
 #[command(name = "regretta", version)]
 struct Arguments {

@@ -1,6 +1,8 @@
 //! From trials to evidence: the registry's predicates over real records say what is known by other
 //! means.
 
+use std::collections::BTreeMap;
+
 use study::Record;
 use study::cell::{Policy, PolicyConstants};
 use tests::cells::{delta, run, ucb, wishart};
@@ -10,7 +12,7 @@ use theory::claims::{
     self, Acquisition, At, Conditions, Context, Design, Method, Outcome, Setting, Test,
 };
 use theory::evidence::{Counts, Mixture};
-use theory::information::bracket;
+use theory::information::{Bounds, bracket};
 use theory::special::normal_cdf;
 use theory::{Form, theorem2};
 use worker::prior::Prior;
@@ -20,7 +22,7 @@ const ALPHA: f64 = 0.05;
 
 /// The conditions of a cell at horizon t; rho_T at its upper end, as for refuting and for invariants.
 fn conditions(prior: &Prior, policy: Policy, t: u32, level: f64) -> Conditions {
-    let rho = bracket(&prior.factor, prior.white, prior.noise_variance, t as usize);
+    let rho = information(prior, t);
     let fixed = matches!(policy, Policy::Fixed(_));
     Conditions {
         n: policy.training().expect("a cell with training data").n,
@@ -39,9 +41,15 @@ fn conditions(prior: &Prior, policy: Policy, t: u32, level: f64) -> Conditions {
         at: None,
         c: prior.c,
         noise_variance: prior.noise_variance,
-        rho: rho.and_then(|bracket| Some(bracket.at(t as usize)?.hi)),
+        rho: rho.map(|bounds| bounds.hi),
         basis: None,
     }
+}
+
+/// The bracket of rho_t.
+fn information(prior: &Prior, t: u32) -> Option<Bounds> {
+    let bracket = bracket(&prior.factor, prior.white, prior.noise_variance, t as usize)?;
+    bracket.at(t as usize).copied()
 }
 
 /// What the records of checkpoint t say of a claim.
@@ -77,7 +85,10 @@ fn the_theorem_holds_where_its_steps_fail() {
     let records = run(&prior, policy, SEED, &[5], 8000);
     let context = Context::new(conditions(&prior, policy, 5, 0.5));
 
-    let theorem = count("theorem2.ucb", &context, &records);
+    // Confirmed with the lower end of rho_T.
+    let rho = information(&prior, 5).map(|bounds| bounds.lo);
+    let lower = Context::new(Conditions { rho, ..context.conditions });
+    let theorem = count("theorem2.ucb", &lower, &records);
     assert_eq!((theorem.trials, theorem.violations), (8000, 0));
     let confirm = Mixture::new(0.5, ALPHA, 2000.0).ln_e_confirm(theorem);
     assert!(confirm > 1000.0, "{confirm}");
@@ -135,6 +146,8 @@ fn lemma_1_as_printed_is_refuted_at_moderate_t() {
 /// One violation of an invariant would be a bug of ours.
 #[test]
 fn no_invariant_is_ever_violated() {
+    let mut seen: BTreeMap<&str, u64> =
+        claims::matching("invariant.*").map(|claim| (claim.id, 0)).collect();
     let priors = [
         on_grid(60, kernels::MIXED, 0.05),
         on_grid(60, kernels::WIGGLY, 0.01),
@@ -150,9 +163,11 @@ fn no_invariant_is_ever_violated() {
                     if claim.applies(&context).is_ok() {
                         let counts = count(claim.id, &context, &records);
                         assert_eq!(counts.violations, 0, "{} at t = {t}: {policy:?}", claim.id);
+                        *seen.entry(claim.id).or_default() += counts.trials;
                     }
                 }
             }
         }
     }
+    assert!(seen.values().all(|&trials| trials > 0), "not all were put to the test: {seen:?}");
 }

@@ -23,7 +23,8 @@ use crate::special::{
 /// How far below the peak (log scale) the density of a node may be before it no longer counts.
 const CUT: f64 = 42.0;
 
-/// The same towards large scales, which weigh more in deep upper tails of the error.
+/// The same towards large scales, on which upper tails of the error rest: tails down to 1e-20, the
+/// smallest that a level asks for, keep all their digits.
 const UPPER_CUT: f64 = 80.0;
 
 /// The law of the mean's squared error: sum of weight times the law of Z^2 scale.

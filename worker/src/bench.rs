@@ -3,7 +3,7 @@
 //!
 //! Trials and floor take turns in one run, so that a noisy machine disturbs both alike; the median of
 //! the turns is reported. The setting is adaptive GP-UCB with printed constants, delta = 0.1, noise
-//! variance 0.01, and records at every checkpoint with all columns.
+//! variance 0.01, and one record, at T, with all columns.
 
 use std::time::{Duration, Instant};
 

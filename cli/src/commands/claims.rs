@@ -42,7 +42,7 @@ impl Entry {
     fn new(claim: &Claim) -> Self {
         let (kind, budget) = match claim.test {
             Test::Probability { budget, .. } => ("probability", budget.to_string()),
-            Test::Mean { .. } => ("mean", "a test of means".to_owned()),
+            Test::Mean { .. } => ("mean", "none, its mean is tested".to_owned()),
             Test::Invariant { .. } => ("invariant", "0".to_owned()),
         };
         Self {
@@ -77,7 +77,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let entries: Vec<Entry> = claims::matching(&arguments.pattern).map(Entry::new).collect();
     if entries.is_empty() {
         let pattern = &arguments.pattern;
-        let why = format!("no claim matches {pattern:?}; `regretta claims` lists them all");
+        let why = format!(
+            "no claim matches {pattern:?}; try \"{pattern}*\", or `regretta claims` for all of them"
+        );
         return Err(BadInput(why).into());
     }
     if arguments.json {
@@ -85,5 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let text: Vec<String> = entries.iter().map(Entry::text).collect();
     let plural = if entries.len() == 1 { "claim" } else { "claims" };
-    super::print(&format!("{}\n{} {plural}", text.join("\n"), entries.len()))
+    super::print(&text.join("\n"))?;
+    eprintln!("{} {plural}", entries.len());
+    Ok(())
 }

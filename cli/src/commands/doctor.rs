@@ -11,6 +11,9 @@ use crate::exit::CheckFailed;
 /// Runs fixed trials and compares their digest with the one this version must give. Exit code 3
 /// where they differ.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  regretta doctor
+  regretta doctor --json")]
 pub(crate) struct Arguments {
     /// Print JSON
     #[arg(long)]
@@ -42,7 +45,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     } else {
         let Report { version, instruction_set, numerics_digest, .. } = &report;
         super::print(&format!(
-            "version          {version}\ninstruction set  {instruction_set}\nnumerics digest  {numerics_digest}",
+            "version          {version}\ninstruction set  {instruction_set}\n\
+             numerics digest  {numerics_digest}\nas expected      {}",
+            if report.sound { "yes" } else { "no" }
         ))?;
     }
     if report.sound {

@@ -5,9 +5,12 @@ use serde::Serialize;
 use theory::{Delta, Form, lemma1, theorem2};
 
 use crate::exit::BadInput;
-use crate::table::{Table, number};
+use crate::table::{Table, number, significant};
 
 /// Print the paper's constants in three forms, and Lemma 1's exact coverage
+///
+/// Lemma 1's constants and coverage are those given t observations; iota_{t-1} and zeta_t are those of
+/// Theorem 2's evaluation t.
 ///
 /// `printed` is the statement's own line, `corrected` the same proof with the factor N restored in
 /// the variance of the posterior mean, `sharp` the quantile of the exact law.
@@ -16,18 +19,34 @@ use crate::table::{Table, number};
   regretta theory --n 500 --t 20 --delta 0.1
   regretta theory --n 200 --t 20 --delta 0.1 --json")]
 pub(crate) struct Arguments {
-    /// Number of training functions N
-    #[arg(long, short, value_name = "N")]
+    /// Number of training functions N, up to 10^12
+    #[arg(long, short, value_name = "N", value_parser = whole, allow_negative_numbers = true)]
     n: u64,
     /// Observations t for Lemma 1, and the evaluation t of iota_{t-1} and zeta_t in Theorem 2
-    #[arg(long, short, value_name = "T")]
+    #[arg(long, short, value_name = "T", value_parser = step, allow_negative_numbers = true)]
     t: u32,
     /// Failure probability, strictly between 0 and 1
-    #[arg(long, short, value_name = "DELTA", allow_negative_numbers = true)]
+    #[arg(long, short, value_name = "DELTA", value_parser = number_between, allow_negative_numbers = true)]
     delta: f64,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Beyond this the exact laws lose digits.
+const MOST: u64 = 1_000_000_000_000;
+
+fn whole(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|&n| n <= MOST);
+    number.ok_or_else(|| "give a whole number from 0 to 1000000000000, digits only".to_owned())
+}
+
+fn step(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "give a whole number from 0 to 4294967295, digits only".to_owned())
+}
+
+fn number_between(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "give a number strictly between 0 and 1, such as 0.1".to_owned())
 }
 
 #[derive(Serialize)]
@@ -79,10 +98,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn report(&Arguments { n, t, delta, .. }: &Arguments) -> Result<Report, BadInput> {
     let level = Delta::new(delta).map_err(|error| BadInput(error.to_string()))?;
     if n < u64::from(t) + 2 {
-        let least = u64::from(t) + 2;
-        let why =
-            format!("N = {n} is below t + 2 = {least}, which Lemma 1 asks for; use N >= {least}");
-        return Err(BadInput(why));
+        return Err(BadInput(format!(
+            "N = {n} is too small at t = {t}: Lemma 1 asks for N >= T + 2 with t < T; use N >= {}",
+            u64::from(t) + 3
+        )));
     }
     let forms = |f: &dyn Fn(Form) -> Option<f64>| Forms {
         printed: f(Form::Printed),
@@ -115,12 +134,9 @@ fn report(&Arguments { n, t, delta, .. }: &Arguments) -> Result<Report, BadInput
 
 fn text(report: &Report) -> String {
     let Report { n, t, delta, .. } = report;
-    let mut table = Table::new(&[
-        &format!("N = {n}, t = {t}, delta = {delta}"),
-        "printed",
-        "corrected",
-        "sharp",
-    ]);
+    let delta = significant(*delta, 10);
+    let head = format!("N = {n}, t = {t}, delta = {delta}");
+    let mut table = Table::new(&[&head, "printed", "corrected", "sharp"]);
     let forms = |name: &str, f: &Forms| {
         vec![name.to_owned(), number(f.printed), number(f.corrected), number(f.sharp)]
     };
@@ -135,21 +151,42 @@ fn text(report: &Report) -> String {
     };
     let coverage = &report.exact_coverage;
     let both = number(coverage.variance);
-    table.row(forms("a_t              Lemma 1, error of the mean below", &report.a));
-    table.row(interval("1 - 2 sqrt(b_t)  Lemma 1, variance ratio above", false));
-    table.row(interval("1 + 2 sqrt(b_t) + 2 b_t            ... and below", true));
-    table.row(forms("iota_{t-1}       Theorem 2", &report.iota));
-    table.row(policy("zeta_t           Theorem 2, weight of GP-UCB", &report.zeta));
-    table.row(policy("P(mean)          exact coverage of Lemma 1", &coverage.mean));
-    table.row(vec!["P(variance)".to_owned(), both.clone(), both]);
-    table.row(policy("P(both)", &coverage.joint));
-    let required = 1.0 - delta;
-    let Some(joint) = coverage.joint.printed else {
-        return table.to_string();
-    };
-    let verdict = if joint < required { "false" } else { "true" };
-    format!(
-        "{table}\nLemma 1 as printed asks for P(both) >= {required}: here it is {verdict} \
-         ({joint:.6}), for a design fixed in advance.\n"
-    )
+    table.row(forms("Lemma 1: error of the mean below a_t", &report.a));
+    table.row(interval("Lemma 1: variance ratio above (1 - 2 sqrt(b_t))", false));
+    table.row(interval("... and below (1 + 2 sqrt(b_t) + 2 b_t)", true));
+    table.row(forms("Theorem 2: iota_{t-1}", &report.iota));
+    table.row(policy("Theorem 2: zeta_t, weight of GP-UCB", &report.zeta));
+    table.row(policy("exact P(mean bound holds)", &coverage.mean));
+    table.row(vec!["exact P(variance bounds hold)".to_owned(), both.clone(), both]);
+    table.row(policy("exact P(both hold)", &coverage.joint));
+    format!("{table}\n{}", notes(report).join("\n"))
+}
+
+/// What the numbers mean, and why some are missing.
+fn notes(report: &Report) -> Vec<String> {
+    let &Report { n, t, delta, .. } = report;
+    let mut notes = Vec::new();
+    if let Some(joint) = report.exact_coverage.joint.printed {
+        let required = significant(1.0 - delta, 10);
+        let verdict = if joint < 1.0 - delta { "false" } else { "true" };
+        notes.push(format!(
+            "Lemma 1 as printed asks for P(both) >= {required}: here it is {verdict} ({joint:.6}), for a \
+             design fixed in advance, at an unobserved x, over y_t too."
+        ));
+    }
+    if report.a.printed.is_none() {
+        notes.push(format!("a_t exists from N = t + 3 = {} on.", u64::from(t) + 3));
+    }
+    if t == 0 {
+        notes.push("iota_{t-1} and zeta_t belong to an evaluation t >= 1.".to_owned());
+    } else if let Ok(level) = Delta::new(delta) {
+        let least = theorem2::least_n(t, level);
+        if n < least {
+            notes.push(format!(
+                "Theorem 2 asks for N >= 4 log(6/delta) + T + 2, that is N >= {least} for T = {t}; \
+                 zeta_t exists while N - t > 4 log(6/delta)."
+            ));
+        }
+    }
+    notes
 }

@@ -101,12 +101,14 @@ pub(super) fn either(context: &Context) -> Result<(), String> {
 /// A step of GP-UCB's proof: any form of its constants, whichever the policy ran with.
 pub(super) fn ucb_step(context: &Context) -> Result<(), String> {
     acquisition(context, Acquisition::GpUcb)?;
+    noisy(context)?;
     size(context)
 }
 
 /// A step of PI's proof.
 pub(super) fn pi_step(context: &Context) -> Result<(), String> {
     acquisition(context, Acquisition::Pi)?;
+    noisy(context)?;
     size(context)
 }
 

@@ -43,15 +43,19 @@ fn ucb_selection(_: &Context, m: &Measurement) -> Outcome {
     }))
 }
 
-/// (target - mu_hat(x_tau))/sqrt(k_hat(x_tau)) <= (target - mu_hat(x*))/sqrt(k_hat(x*)).
+/// (target - mu_hat(x_tau))/sqrt(k_hat(x_tau)) <= (target - mu_hat(x*))/sqrt(k_hat(x*)), with both
+/// sides multiplied by both roots, so that a variance of zero does no harm.
 fn pi_selection(_: &Context, m: &Measurement) -> Outcome {
     let at = &m.at_tau;
     let chosen = m.target.zip(at.estimated).filter(|_| !at.star_seen);
     outcome(chosen.map(|(target, estimated)| {
-        let short = |mean: f64, variance: f64| (target - mean) / variance.sqrt();
-        let tau = short(estimated.mean_tau, estimated.variance_tau);
-        let size = (target.abs() + estimated.mean_tau.abs()) / estimated.variance_tau.sqrt();
-        at_most(tau, short(estimated.mean_star, estimated.variance_star), size)
+        let (star, tau) = (estimated.variance_star.sqrt(), estimated.variance_tau.sqrt());
+        let size = |mean: f64| target.abs() + mean.abs();
+        at_most(
+            (target - estimated.mean_tau) * star,
+            (target - estimated.mean_star) * tau,
+            size(estimated.mean_tau) * star + size(estimated.mean_star) * tau,
+        )
     }))
 }
 

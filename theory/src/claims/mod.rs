@@ -32,9 +32,13 @@ pub fn find(id: &str) -> Option<&'static Claim> {
     all().find(|claim| claim.id == id)
 }
 
-/// The claims whose id matches a glob, in which `*` stands for any text: `lemma1.*`.
+/// The claims whose id matches a glob, in which `*` stands for any text. A glob that ends in `.*`
+/// names a statement with the steps of its proof: `lemma1.*` also matches `lemma1/step.K`.
 pub fn matching(glob: &str) -> impl Iterator<Item = &'static Claim> {
-    all().filter(move |claim| matches(glob, claim.id))
+    let steps = glob.strip_suffix(".*").map(|statement| format!("{statement}/*"));
+    all().filter(move |claim| {
+        matches(glob, claim.id) || steps.as_ref().is_some_and(|steps| matches(steps, claim.id))
+    })
 }
 
 /// Whether `text` matches `glob`, piece by piece between the stars.

@@ -5,10 +5,11 @@ use super::{
 };
 use crate::{Form, Measurement, theorem2, theorem4};
 
-/// G = (target - mu_{tau-1}(x*))/sqrt(k_{tau-1}(x*) + sigma^2).
+/// G = (target - mu_{tau-1}(x*))/sqrt(k_{tau-1}(x*) + sigma^2), where that is a number.
 fn gap(context: &Context, m: &Measurement) -> Option<f64> {
     let at = &m.at_tau;
-    Some((m.target? - at.mean_star) / (at.variance_star + context.noise_star(at)).sqrt())
+    let scale = (at.variance_star + context.noise_star(at)).sqrt();
+    (scale > 0.0).then_some((m.target? - at.mean_star) / scale)
 }
 
 /// The bound on r_T, which depends on the run through tau and G.

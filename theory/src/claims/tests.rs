@@ -95,7 +95,8 @@ fn ids_are_unique_and_found() {
 #[test]
 fn globs() {
     let found = |glob| matching(glob).count();
-    assert_eq!(found("lemma1.*"), 7);
+    // A statement with the steps of its proof.
+    assert_eq!(found("lemma1.*"), 9);
     assert_eq!(found("lemma1*"), 9);
     assert_eq!(found("theorem2.ucb/*"), 5);
     assert_eq!(found("*step.f-tau"), 4);
@@ -262,4 +263,21 @@ fn bounds_are_the_theorems() {
         context.concentration(20).unwrap().zeta(conditions().delta),
         theorem2::zeta(500, 20, conditions().delta, Form::Printed)
     );
+}
+
+/// Without noise G is 0/0 where x* was observed: no statement, and above all no violation.
+#[test]
+fn nothing_is_violated_by_a_quotient_that_does_not_exist() {
+    let silent = Conditions {
+        noise_variance: 0.0,
+        acquisition: Some(Acquisition::Pi),
+        policy_constants: None,
+        ..conditions()
+    };
+    let context = Context::new(silent);
+    let mut m = quiet();
+    (m.at_tau.mean_star, m.at_tau.variance_star) = (2.0, 0.0);
+    let numerator = find("theorem2.pi/step.numerator").unwrap();
+    assert!(numerator.applies(&context).unwrap_err().contains("noise_variance > 0"));
+    assert_eq!(numerator.evaluate(&context, &m), Outcome::NotApplicable);
 }

@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(few.point(0), PINNED);
         assert_ne!(few, points(&spec(3, 1), 3, 2));
         assert!(many.coordinates.iter().all(|x| (0.0..1.0).contains(x)));
-        // A mean of 2000 uniforms: 5 standard deviations.
+        // A mean of 2000 uniforms: 5 standard deviations, false alarm 6e-7.
         let mean = many.coordinates.iter().sum::<f64>() / 2000.0;
         assert!((mean - 0.5).abs() < 5.0 * (1.0 / 12.0_f64 / 2000.0).sqrt(), "{mean}");
     }

@@ -79,6 +79,16 @@ pub enum Error {
         /// The variance or the mean.
         value: f64,
     },
+    /// A number so large or small that squares of it would overflow, or that others would vanish in it.
+    #[error("{key} gives {value:e}, which is out of proportion; use {valid}")]
+    OutOfProportion {
+        /// The kernel, the noise or the mean.
+        key: &'static str,
+        /// The value.
+        value: f64,
+        /// What would be valid.
+        valid: String,
+    },
     /// f would be its mean.
     #[error("prior.kernel has variance 0 at every point; give it a positive variance")]
     NoVariance,
@@ -132,9 +142,11 @@ impl Prior {
             return Err(Error::NoVariance);
         }
         let noise_variance = spec.noise_variance;
+        proportionate(c, noise_variance, &mean)?;
         let s2 = white + noise_variance;
         if s2 > 0.0 && s2 < ACCURACY_FLOOR * c {
-            let least = ACCURACY_FLOOR * c - white;
+            // Rounded up, so that the value advised is a value taken.
+            let least = (ACCURACY_FLOOR * c - white) * (1.0 + 4.0 * f64::EPSILON);
             return Err(Error::NoiseTooSmall { noise_variance, white, c, least });
         }
         Ok(Self { points, mean, factor, white, noise_variance, c, residual })
@@ -185,6 +197,7 @@ fn columns(
         return Ok((transposed(table), 0.0));
     }
     let c = largest(diagonal.into_iter().map(f64::abs)) + white;
+    finite("prior.kernel", &[c])?;
     let admit = |rank| limit.admit(shape, rank);
     let found = cholesky::factorise(smooth, c, tolerance, admit)?;
     if smooth.node.has_matrix() {
@@ -192,6 +205,28 @@ fn columns(
     }
     let residual = found.residual();
     Ok((found.into_columns(), residual))
+}
+
+/// Variances of a scale that can be squared, noise that is not lost beside c, means that leave digits
+/// to f.
+fn proportionate(c: f64, noise_variance: f64, mean: &[f64]) -> Result<(), Error> {
+    let refuse = |key, value, valid| Err(Error::OutOfProportion { key, value, valid });
+    let (least, most) = (1e-100, 1e100);
+    if !(least..=most).contains(&c) {
+        let valid = format!("kernel variances between {least:e} and {most:e}");
+        return refuse("prior.kernel", c, valid);
+    }
+    if noise_variance > 0.0 && !(1e-30 * c..=most).contains(&noise_variance) {
+        let valid = format!("0, or a value between {:e} and {most:e}", 1e-30 * c);
+        return refuse("prior.noise_variance", noise_variance, valid);
+    }
+    let reach = 1e6 * (c + noise_variance).sqrt();
+    match mean.iter().find(|mean| mean.abs() > reach) {
+        Some(&value) => {
+            refuse("prior.mean", value, format!("means between {:e} and {reach:e}", -reach))
+        }
+        None => Ok(()),
+    }
 }
 
 fn finite(key: &'static str, values: &[f64]) -> Result<(), Error> {

@@ -47,6 +47,10 @@ impl Covariance for Smooth<'_> {
 
 impl Profile {
     fn at(self, squared: f64) -> f64 {
+        if squared > 1e12 && !matches!(self, Self::RationalQuadratic { .. }) {
+            // exp(-1e6) is 0; the polynomials before it could overflow.
+            return 0.0;
+        }
         match self {
             Self::SquaredExponential => libm::exp(-0.5 * squared),
             Self::Matern12 => libm::exp(-squared.sqrt()),

@@ -230,6 +230,43 @@ fn overflowing_kernels_are_refused() {
 }
 
 #[test]
+fn what_is_out_of_proportion_is_refused() {
+    let refusal = |kernel: Value, mean: Value, noise: f64| {
+        let mut spec = spec(&line(5), &kernel, &mean, 1e-12);
+        spec.noise_variance = noise;
+        Prior::build(&spec, &Files::default(), ROOMY).unwrap_err().to_string()
+    };
+    let white = |variance: f64| json!({"kind": "white", "variance": variance});
+    let huge = json!({"kind": "sum", "terms": [white(1e308), white(1e308)]});
+    assert!(refusal(huge, zero(), 0.1).contains("prior.kernel gives inf"));
+    assert!(refusal(white(1e-200), zero(), 0.0).contains("between 1e-100 and 1e100"));
+    let mixed = json!({"kind": "sum", "terms": [
+        {"kind": "matern32", "lengthscale": 0.5, "variance": 1e308}, white(1e308)]});
+    assert!(refusal(mixed, zero(), 0.1).contains("prior.kernel gives inf"));
+    let noise = refusal(white(1.0), zero(), 1e-310);
+    assert!(
+        noise.contains("prior.noise_variance gives 1e-310") && noise.contains("use 0"),
+        "{noise}"
+    );
+    let far = json!({"kind": "constant", "value": 1e16});
+    assert!(refusal(white(1.0), far, 0.1).contains("prior.mean gives 1e16"));
+}
+
+/// The value that the refusal of too little noise advises is taken.
+#[test]
+fn the_advised_noise_is_enough() {
+    for variance in [1.0, 3.7, 1e-9, 123.456] {
+        let kernel = json!({"kind": "matern12", "lengthscale": 0.3, "variance": variance});
+        let mut spec = spec(&line(7), &kernel, &zero(), 1e-12);
+        spec.noise_variance = 1e-12 * variance;
+        let error = Prior::build(&spec, &Files::default(), ROOMY).unwrap_err();
+        let Error::NoiseTooSmall { least, .. } = error else { panic!("{error}") };
+        spec.noise_variance = least;
+        assert!(Prior::build(&spec, &Files::default(), ROOMY).is_ok());
+    }
+}
+
+#[test]
 fn the_least_tolerance_is_still_within_rounding() {
     for lengthscale in [0.02, 0.1, 0.5, 2.0, 10.0] {
         let kernel = json!({"kind": "squared-exponential", "lengthscale": lengthscale});

@@ -12,9 +12,10 @@ mod tally;
 mod truth;
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use study::Record;
 use study::cell::{Cell, Estimator, Policy, Training};
+use study::{Failure, Record};
 use theory::theorem2;
 
 use crate::prior::Prior;
@@ -29,6 +30,9 @@ const GROUP_BYTES: usize = 256 << 20;
 
 /// Doubles per point and trial that the estimator and the function take.
 const DOUBLES_PER_POINT: usize = 24;
+
+/// Memory that a single trial may take.
+const TRIAL_BYTES: f64 = 16.0 * 1024.0 * 1024.0 * 1024.0;
 
 /// A cell that cannot be run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -73,6 +77,17 @@ pub enum Error {
         "pi_gap = {0} must be a finite number that is not negative: PI's target is an upper bound of f"
     )]
     Gap(f64),
+    /// A trial does not fit in memory.
+    #[error(
+        "a trial on M = {points} points needs {gibibytes:.0} GiB, more than 16 GiB; use fewer points, or \
+         the estimator \"wishart\" in place of an oracle"
+    )]
+    OutOfMemory {
+        /// M.
+        points: usize,
+        /// What it needs.
+        gibibytes: f64,
+    },
     /// The cell's noise is not that of the prior.
     #[error("the cell's noise variance {cell} is not the prior's {prior}")]
     OtherPrior {
@@ -128,6 +143,10 @@ impl<'a> Trials<'a> {
                 prior: prior.noise_variance,
             });
         }
+        let bytes = trial_bytes(prior, &cell.policy, horizon);
+        if bytes > TRIAL_BYTES {
+            return Err(Error::OutOfMemory { points, gibibytes: bytes / TRIAL_BYTES * 16.0 });
+        }
         let zetas = exploration_weights(&cell.policy, horizon)?;
         Ok(Self { prior, cell, seed, checkpoints, cpu, zetas })
     }
@@ -155,7 +174,6 @@ impl<'a> Trials<'a> {
     }
 
     fn run_in_lanes<const L: usize>(&self, replicates: Range<u64>, sink: &mut impl FnMut(Record)) {
-        let id = self.cell.id();
         let mut group: Option<Lockstep<'_, L>> = None;
         let mut records = Vec::new();
         for first in replicates.clone().step_by(L) {
@@ -163,20 +181,61 @@ impl<'a> Trials<'a> {
             // Lanes beyond the last replicate repeat it; their records are dropped.
             let last = replicates.end - 1;
             let lanes = std::array::from_fn(|lane| last.min(first + lane as u64));
-            let begun = match group.take() {
-                None => Lockstep::new(self, lanes),
-                Some(group) => group.next(lanes),
-            };
-            let group = group.insert(begun);
-            group.run(&mut |lane, t, outcome| {
-                if lane < live {
-                    records.push(Record { cell: id, replicate: lanes[lane], t, outcome });
+            let spare = group.take();
+            let run = AssertUnwindSafe(|| self.run_group(spare, lanes, live, &mut records));
+            match catch_unwind(run) {
+                Ok(ran) => group = Some(ran),
+                Err(_) if L > 1 => {
+                    records.clear();
+                    self.run_in_lanes::<1>(first..first + live as u64, sink);
                 }
-            });
+                Err(_) => {
+                    records.clear();
+                    records.extend(self.checkpoints.iter().map(|&t| Record {
+                        cell: self.cell.id(),
+                        replicate: first,
+                        t,
+                        outcome: Err(Failure::Panicked),
+                    }));
+                }
+            }
             records.sort_by_key(|record| record.replicate);
             records.drain(..).for_each(&mut *sink);
         }
     }
+
+    /// Runs one group in the room of another, and collects the records of its live lanes.
+    fn run_group<'t, const L: usize>(
+        &'t self,
+        spare: Option<Lockstep<'t, L>>,
+        lanes: [u64; L],
+        live: usize,
+        records: &mut Vec<Record>,
+    ) -> Lockstep<'t, L> {
+        let id = self.cell.id();
+        let mut group = match spare {
+            None => Lockstep::new(self, lanes),
+            Some(group) => group.next(lanes),
+        };
+        group.run(&mut |lane, t, outcome| {
+            if lane < live {
+                records.push(Record { cell: id, replicate: lanes[lane], t, outcome });
+            }
+        });
+        group
+    }
+}
+
+/// Bytes of one trial's largest structures.
+fn trial_bytes(prior: &Prior, policy: &Policy, horizon: u32) -> f64 {
+    let (points, rank) = (prior.size() as f64, prior.rank() as f64);
+    let oracle = match policy.training() {
+        Some(Training { estimator: Estimator::Dense, .. }) => 4.0 * points * points,
+        Some(Training { estimator: Estimator::Simulated, n }) => points * (points + n as f64),
+        _ => 0.0,
+    };
+    let state = points * DOUBLES_PER_POINT as f64 + rank * (rank + 2.0 * f64::from(horizon));
+    8.0 * (state + oracle)
 }
 
 /// zeta_1..=zeta_{T+1}, the last only where it exists.
@@ -245,6 +304,28 @@ mod tests {
         let prior = prior();
         let cell = Cell { shape: [0; 32], noise_variance: 0.2, policy: Policy::Random };
         assert!(Trials::new(&prior, cell, 1, &[1], Cpu::detect()).is_err());
+    }
+
+    #[test]
+    fn an_oracle_that_does_not_fit_is_refused() {
+        let prior = Prior::from_factor(Factor::from_columns(100_000, &[]), 1.0, 0.1);
+        let dense = Training { n: 10, estimator: Estimator::Dense };
+        let cell = Cell { shape: [0; 32], noise_variance: 0.1, policy: Policy::Fixed(dense) };
+        let error = Trials::new(&prior, cell, 1, &[1], Cpu::detect()).err().unwrap().to_string();
+        assert!(error.contains("M = 100000") && error.contains("wishart"), "{error}");
+    }
+
+    /// A prior with more means than points makes every trial panic.
+    #[test]
+    fn a_panic_is_a_failed_record_of_its_trial() {
+        let prior = Prior { mean: vec![0.0; 40], ..prior() };
+        let cell = Cell { shape: [0; 32], noise_variance: 0.1, policy: Policy::Random };
+        let trials = Trials::new(&prior, cell, 1, &[1, 2], Cpu::detect()).unwrap();
+        let mut records = Vec::new();
+        trials.run(0..3, &mut |record| records.push(record));
+        let addresses: Vec<(u64, u32)> = records.iter().map(|r| (r.replicate, r.t)).collect();
+        assert_eq!(addresses, [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2)]);
+        assert!(records.iter().all(|record| record.status() == "panicked"));
     }
 
     #[test]
