@@ -4,9 +4,9 @@
 
 pub mod bench;
 mod columns;
-pub mod estimator;
+mod estimator;
 pub mod golden;
-pub mod posterior;
+mod posterior;
 pub mod prior;
 pub mod random;
 mod simd;

@@ -17,7 +17,7 @@ use crate::prior::Prior;
 use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
 
 /// The directions and innovations so far. Entry k of a lane's q_j stands at `k * L + lane`.
-pub struct Posterior<const L: usize> {
+pub(crate) struct Posterior<const L: usize> {
     cpu: Cpu,
     rank: usize,
     directions: Vec<Buffer>,
@@ -25,13 +25,13 @@ pub struct Posterior<const L: usize> {
 }
 
 /// One point per lane, with what the weights' posterior says of it.
-pub struct Located<const L: usize> {
+pub(crate) struct Located<const L: usize> {
     /// The points.
-    pub points: [usize; L],
+    pub(crate) points: [usize; L],
     /// F_x . E[theta | D_t].
-    pub mean: [f64; L],
+    pub(crate) mean: [f64; L],
     /// F_x C_t F_x^T.
-    pub variance: [f64; L],
+    pub(crate) variance: [f64; L],
     /// F_x, entry k of a lane at `k * L + lane`.
     pub(crate) row: Buffer,
     /// u, as of when the point was located; spent once the point is observed.
@@ -40,18 +40,18 @@ pub struct Located<const L: usize> {
 
 impl<const L: usize> Posterior<L> {
     /// No observations yet.
-    pub fn new(prior: &Prior, cpu: Cpu) -> Self {
+    pub(crate) fn new(prior: &Prior, cpu: Cpu) -> Self {
         Self { cpu, rank: prior.factor.rank(), directions: Vec::new(), innovations: Vec::new() }
     }
 
     /// Forgets all observations.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.directions.clear();
         self.innovations.clear();
     }
 
     /// The posterior at one point per lane.
-    pub fn locate(&self, prior: &Prior, points: [usize; L]) -> Located<L> {
+    pub(crate) fn locate(&self, prior: &Prior, points: [usize; L]) -> Located<L> {
         let mut row = Buffer::zeros(self.rank * L);
         for (lane, &point) in points.iter().enumerate() {
             let row = row.as_chunks_mut::<L>().0;
@@ -68,7 +68,13 @@ impl<const L: usize> Posterior<L> {
     }
 
     /// Moves one lane of `located` to another point; it can be advanced, not observed.
-    pub fn relocate(&self, prior: &Prior, located: &mut Located<L>, lane: usize, point: usize) {
+    pub(crate) fn relocate(
+        &self,
+        prior: &Prior,
+        located: &mut Located<L>,
+        lane: usize,
+        point: usize,
+    ) {
         let alone = self.locate(prior, [point; L]);
         located.points[lane] = point;
         located.mean[lane] = alone.mean[lane];
@@ -81,7 +87,12 @@ impl<const L: usize> Posterior<L> {
 
     /// Conditions on y at a point located just now; `surprise` is y - mu_{t-1} and `variance`
     /// k_{t-1} + sigma^2, the latter positive.
-    pub fn observe(&mut self, here: &mut Located<L>, surprise: &[f64; L], variance: &[f64; L]) {
+    pub(crate) fn observe(
+        &mut self,
+        here: &mut Located<L>,
+        surprise: &[f64; L],
+        variance: &[f64; L],
+    ) {
         let scale = variance.map(|d| 1.0 / d.sqrt());
         let mut direction = std::mem::replace(&mut here.remainder, Buffer::zeros(0));
         for q in direction.as_chunks_mut::<L>().0 {
@@ -92,17 +103,17 @@ impl<const L: usize> Posterior<L> {
     }
 
     /// Brings a located point's mean and variance up to date with the last observation.
-    pub fn advance(&self, located: &mut Located<L>) {
+    pub(crate) fn advance(&self, located: &mut Located<L>) {
         self.cpu.run::<L, _>(Advance { posterior: self, located });
     }
 
     /// q_t of the last observation.
-    pub fn last_direction(&self) -> &[f64] {
+    pub(crate) fn last_direction(&self) -> &[f64] {
         self.directions.last().map_or(&[], |direction| direction)
     }
 
     /// z_t of the last observation.
-    pub fn last_innovation(&self) -> &[f64] {
+    pub(crate) fn last_innovation(&self) -> &[f64] {
         &self.innovations[self.innovations.len() - L..]
     }
 

@@ -1,6 +1,10 @@
 //! What must be true of every record: a single violation is a bug of ours, not of the paper.
 //!
 //! Each comparison allows [`ALLOWANCE`] of the size of its terms for rounding.
+//!
+//! The identity of the appendix's Lemma 5.3, 1/2 log det(I + k(x_T)/sigma^2) = I_T, cannot be seen in a
+//! record, which holds the sum alone; `tests/tests/invariants.rs` holds it against a dense Cholesky
+//! factor in every trial.
 
 use super::{
     Claim, Context, Origin, Outcome, Scope, Test,

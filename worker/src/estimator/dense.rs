@@ -7,7 +7,7 @@ use crate::prior::Prior;
 use crate::random::Stream;
 
 /// Draws mu_hat ~ N(mu, S/N) and k_hat ~ Wishart(S/(N-1), N-1).
-pub fn draw(prior: &Prior, n_train: u64, stream: &mut Stream) -> Sample {
+pub(crate) fn draw(prior: &Prior, n_train: u64, stream: &mut Stream) -> Sample {
     let size = prior.factor.rows();
     let root = covariance_root(prior);
     let columns = usize::try_from(n_train - 1).map_or(size, |n| n.min(size));

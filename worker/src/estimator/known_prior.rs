@@ -11,7 +11,7 @@ use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
 use crate::sweep::panel_product;
 
 /// mu_t and k_t + sigma^2 at every point. Entry (i, lane) stands at `i * L + lane`.
-pub struct KnownPrior<'p, const L: usize> {
+pub(crate) struct KnownPrior<'p, const L: usize> {
     prior: &'p Prior,
     cpu: Cpu,
     /// Minus infinity at observed points and padding, which are never chosen.
@@ -21,7 +21,7 @@ pub struct KnownPrior<'p, const L: usize> {
 
 impl<'p, const L: usize> KnownPrior<'p, L> {
     /// The prior, before any observation.
-    pub fn new(prior: &'p Prior, cpu: Cpu) -> Self {
+    pub(crate) fn new(prior: &'p Prior, cpu: Cpu) -> Self {
         let padded = prior.factor.panels() * PANEL;
         let mean = Buffer::filled(f64::NEG_INFINITY, padded * L);
         let mut this = Self { prior, cpu, mean, variance: Buffer::zeros(padded * L) };

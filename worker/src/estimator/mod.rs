@@ -5,18 +5,18 @@
 //! and serve as its oracles. [`known_prior`] is what the estimators converge to as N grows.
 
 mod argmax;
-pub mod dense;
-pub mod known_prior;
-pub mod sample;
-pub mod simulated;
-pub mod wishart;
+pub(crate) mod dense;
+pub(crate) mod known_prior;
+pub(crate) mod sample;
+pub(crate) mod simulated;
+pub(crate) mod wishart;
 
 use crate::posterior::{Located, Posterior};
 use crate::random::{Purpose, Stream};
 
 /// How the next point is chosen among the unobserved: the largest value, lowest index on ties.
 #[derive(Clone, Copy, Debug)]
-pub enum Rule<const L: usize> {
+pub(crate) enum Rule<const L: usize> {
     /// GP-UCB: mu_hat + zeta sqrt(k_hat) (paper, section 4).
     Ucb {
         /// The exploration weight zeta_t.
@@ -48,26 +48,26 @@ pub(crate) const TINY: f64 = 1e-300;
 pub(crate) const PIVOT_FLOOR: f64 = 1e-11;
 
 /// What has just been observed.
-pub struct Observation<'a, const L: usize> {
+pub(crate) struct Observation<'a, const L: usize> {
     /// The point of each trial.
-    pub at: &'a Located<L>,
+    pub(crate) at: &'a Located<L>,
     /// The noisy value of each trial.
-    pub values: &'a [f64; L],
+    pub(crate) values: &'a [f64; L],
     /// The true posterior, this observation included.
-    pub truth: &'a Posterior<L>,
+    pub(crate) truth: &'a Posterior<L>,
 }
 
 /// The outcome of conditioning on an observation.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<const L: usize> {
+pub(crate) struct Step<const L: usize> {
     /// The next choice, meaningful where a rule was given.
-    pub next: [usize; L],
+    pub(crate) next: [usize; L],
     /// Trials whose pivot was too small to divide by; their later values mean nothing.
-    pub zero_pivot: [bool; L],
+    pub(crate) zero_pivot: [bool; L],
 }
 
 /// mu_hat_t and k_hat_t over the whole domain.
-pub trait Estimator<const L: usize> {
+pub(crate) trait Estimator<const L: usize> {
     /// Draws anew, for other trials of the same cell. `open` gives the streams of a purpose.
     fn redraw(&mut self, open: &dyn Fn(Purpose) -> [Stream; L]);
 

@@ -5,7 +5,7 @@ use super::{Estimator, Observation, PIVOT_FLOOR, Rule, Step};
 use crate::random::{Purpose, Stream};
 
 /// mu_hat_t, and k_hat minus its projection on the observed points, unscaled.
-pub struct Sample {
+pub(crate) struct Sample {
     mean: Vec<f64>,
     /// Row-major M x M.
     covariance: Vec<f64>,
@@ -67,17 +67,17 @@ impl Sample {
 }
 
 /// Draws a sample from a trial's stream.
-pub type Draw<'p> = Box<dyn Fn(&mut Stream) -> Sample + 'p>;
+pub(crate) type Draw<'p> = Box<dyn Fn(&mut Stream) -> Sample + 'p>;
 
 /// One sample per lane.
-pub struct Samples<'p, const L: usize> {
+pub(crate) struct Samples<'p, const L: usize> {
     draw: Draw<'p>,
     lanes: [Sample; L],
 }
 
 impl<'p, const L: usize> Samples<'p, L> {
     /// Draws each lane's sample from its own stream.
-    pub fn new(draw: Draw<'p>, mut streams: [Stream; L]) -> Self {
+    pub(crate) fn new(draw: Draw<'p>, mut streams: [Stream; L]) -> Self {
         let lanes = std::array::from_fn(|lane| draw(&mut streams[lane]));
         Self { draw, lanes }
     }

@@ -6,7 +6,7 @@ use crate::prior::Prior;
 use crate::random::Stream;
 
 /// Draws N rows of data and takes their mean and covariance.
-pub fn draw(prior: &Prior, n_train: u64, stream: &mut Stream) -> Sample {
+pub(crate) fn draw(prior: &Prior, n_train: u64, stream: &mut Stream) -> Sample {
     let size = prior.factor.rows();
     let s = prior.total_noise().sqrt();
     let mut rows = Vec::new();

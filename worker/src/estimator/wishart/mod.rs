@@ -35,7 +35,7 @@ use project::Project;
 pub(crate) use floor::Floor;
 
 /// The lazily revealed estimator. Entry (i, lane) of every array stands at `i * L + lane`.
-pub struct Wishart<'p, const L: usize> {
+pub(crate) struct Wishart<'p, const L: usize> {
     prior: &'p Prior,
     cpu: Cpu,
     streams: Streams<L>,
@@ -81,7 +81,7 @@ impl<const L: usize> Streams<L> {
 
 impl<'p, const L: usize> Wishart<'p, L> {
     /// Draws what the algorithm sees before its first observation, for `n_train` = N functions.
-    pub fn draw(
+    pub(crate) fn draw(
         prior: &'p Prior,
         n_train: u64,
         cpu: Cpu,
