@@ -6,6 +6,8 @@
 //! by a small multiple of 1e-16 times the largest one. Entries must be small enough that their
 //! squares do not overflow.
 
+use crate::special::larger;
+
 /// Steps of the QL iteration allowed per eigenvalue; two or three are usual.
 const QL_STEPS: usize = 64;
 
@@ -160,10 +162,6 @@ fn ql_step(d: &mut [f64], e: &mut [f64], start: usize, end: usize) {
     d[start] -= carried;
     e[start] = g;
     e[end] = 0.0;
-}
-
-fn larger(a: f64, b: f64) -> f64 {
-    if b > a { b } else { a }
 }
 
 #[cfg(test)]

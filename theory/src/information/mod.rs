@@ -13,6 +13,7 @@ mod greedy;
 mod spectrum;
 
 use crate::Factor;
+use crate::special::smaller;
 use greedy::Greedy;
 
 pub use spectrum::SPECTRUM_RANK_LIMIT;
@@ -106,10 +107,6 @@ impl Bounds {
         let least = self.by_spectrum.map_or(least, |bound| smaller(least, bound));
         if least < self.lo { self.lo } else { least }
     }
-}
-
-fn smaller(a: f64, b: f64) -> f64 {
-    if b < a { b } else { a }
 }
 
 #[cfg(test)]
