@@ -1,0 +1,1 @@
+//! Sealing records into canonical Parquet, and reading them back.

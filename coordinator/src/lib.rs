@@ -1,0 +1,1 @@
+//! Scheduling, ledger, segments, stopping and the server.

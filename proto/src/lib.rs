@@ -1,0 +1,1 @@
+//! The wire: messages, services and conversions that validate.
