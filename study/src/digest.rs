@@ -3,9 +3,15 @@
 //! A value is fed as a kind byte, then its bits, with the length before anything of variable
 //! length: two different sequences of calls never feed the same bytes.
 
+/// Bytes collected before they are hashed: many small updates cost more than the hash.
+const BUFFER: usize = 4096;
+
 /// BLAKE3 over a sequence of typed values.
 #[derive(Clone, Debug, Default)]
-pub struct Digest(blake3::Hasher);
+pub struct Digest {
+    hasher: blake3::Hasher,
+    pending: Vec<u8>,
+}
 
 impl Digest {
     /// An empty sequence.
@@ -41,22 +47,32 @@ impl Digest {
 
     /// The digest of all that has been fed.
     pub fn finish(&self) -> [u8; 32] {
-        self.0.finalize().into()
+        self.hash().into()
     }
 
     /// The digest in hexadecimal.
     pub fn hex(&self) -> String {
-        self.0.finalize().to_hex().to_string()
+        self.hash().to_hex().to_string()
+    }
+
+    fn hash(&self) -> blake3::Hash {
+        let mut hasher = self.hasher.clone();
+        hasher.update(&self.pending).finalize()
     }
 
     fn fixed(&mut self, kind: u8, bits: u64) -> &mut Self {
-        self.0.update(&[kind]).update(&bits.to_le_bytes());
+        self.pending.push(kind);
+        self.pending.extend_from_slice(&bits.to_le_bytes());
+        if self.pending.len() >= BUFFER {
+            self.hasher.update(&self.pending);
+            self.pending.clear();
+        }
         self
     }
 
     fn variable(&mut self, kind: u8, bytes: &[u8]) -> &mut Self {
         self.fixed(kind, bytes.len() as u64);
-        self.0.update(bytes);
+        self.pending.extend_from_slice(bytes);
         self
     }
 }

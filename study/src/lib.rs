@@ -1,10 +1,12 @@
 //! What is to be run and what comes back: priors, cells, their randomness, and the record schema.
 
+pub mod batch;
 pub mod cell;
 mod digest;
 pub mod prior;
 pub mod record;
 
+pub use batch::Batch;
 pub use cell::{Cell, CellId};
 pub use digest::Digest;
 pub use record::{Failure, Record};

@@ -27,6 +27,9 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The names of all failures, in the order of their codes in batches, from 1.
+    pub(crate) const NAMES: [&'static str; 3] = ["zero-pivot", "accuracy-floor", "panicked"];
+
     /// `status` in records.
     pub fn name(self) -> &'static str {
         match self {
@@ -71,10 +74,23 @@ impl From<Option<f64>> for Value {
     }
 }
 
+/// The type of a column's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Value::Bool`].
+    Bool,
+    /// [`Value::Integer`].
+    Integer,
+    /// [`Value::Float`].
+    Float,
+}
+
 /// A measured column: its name, what it means, and where it stands in a measurement.
 pub struct Column {
     /// The name in datasets.
     pub name: &'static str,
+    /// The type of its values, all of which may be null.
+    pub kind: Kind,
     /// One line for the codebook.
     pub meaning: &'static str,
     /// The value.
@@ -82,10 +98,15 @@ pub struct Column {
 }
 
 macro_rules! columns {
-    ($($name:literal, $meaning:literal, |$m:ident| $value:expr;)*) => {
+    ($($name:literal: $kind:ident, $meaning:literal, |$m:ident| $value:expr;)*) => {
         /// The measured columns, in the order of the schema.
         pub const COLUMNS: &[Column] = &[
-            $(Column { name: $name, meaning: $meaning, value: |$m| $value }),*
+            $(Column {
+                name: $name,
+                kind: Kind::$kind,
+                meaning: $meaning,
+                value: |$m| $value,
+            }),*
         ];
     };
 }
@@ -107,50 +128,50 @@ fn estimated(m: &Measurement, part: fn(EstimatedAtTau) -> f64) -> Value {
 }
 
 columns! {
-    "x", "index of x_t", |m| Value::Integer(m.x.into());
-    "y", "observation y_t", |m| Value::Float(m.y);
-    "f", "f(x_t)", |m| Value::Float(m.f);
-    "f_star", "max f", |m| Value::Float(m.f_star);
-    "x_star", "index of x*, the first maximiser of f", |m| Value::Integer(m.x_star.into());
-    "zeta", "exploration weight zeta_t of GP-UCB", |m| m.zeta.into();
-    "target", "target value of PI", |m| m.target.into();
-    "best_sample_regret", "r_t = max f - max_{s<=t} f(x_s)", |m| Value::Float(m.best_sample_regret);
-    "simple_regret", "R_t = max f - f at the largest observation", |m| Value::Float(m.simple_regret);
-    "cumulative_regret", "sum over s <= t of max f - f(x_s)", |m| Value::Float(m.cumulative_regret);
-    "f_range", "max f - min f", |m| Value::Float(m.f_range);
-    "error_probe", "(mu_hat_t - mu_t)^2/(k_t + sigma^2) at the probe", |m| error(m.probe);
-    "signed_probe", "(mu_hat_t - mu_t)/sqrt(k_t + sigma^2) at the probe", |m| signed(m.probe);
-    "ratio_probe", "k_hat_t/(k_t + sigma^2) at the probe", |m| ratio(m.probe);
-    "error_star", "the same error at x*, while unobserved", |m| error(m.star);
-    "signed_star", "its signed root at x*", |m| signed(m.star);
-    "ratio_star", "the same ratio at x*, while unobserved", |m| ratio(m.star);
-    "error_next", "the same error at x_{t+1}", |m| error(m.next);
-    "signed_next", "its signed root at x_{t+1}", |m| signed(m.next);
-    "ratio_next", "the same ratio at x_{t+1}", |m| ratio(m.next);
-    "error_observed", "the same error at x_t, an observed point", |m| error(m.observed);
-    "ratio_observed", "the same ratio at x_t, an observed point", |m| ratio(m.observed);
-    "k_xy", "K = (y_t - mu)^T (k(x_t) + sigma^2 I)^-1 (y_t - mu)", |m| Value::Float(m.k_xy);
-    "star_seen", "x* is among x_1..x_t", |m| Value::Bool(m.star_seen);
-    "tau", "argmin_{s<=t} k_{s-1}(x_s)", |m| Value::Integer(m.at_tau.tau.into());
-    "mu_star_tau", "mu_{tau-1}(x*)", |m| Value::Float(m.at_tau.mean_star);
-    "mu_hat_star_tau", "mu_hat_{tau-1}(x*)", |m| estimated(m, |e| e.mean_star);
-    "k_star_tau", "k_{tau-1}(x*)", |m| Value::Float(m.at_tau.variance_star);
-    "k_hat_star_tau", "k_hat_{tau-1}(x*)", |m| estimated(m, |e| e.variance_star);
-    "mu_tau", "mu_{tau-1}(x_tau)", |m| Value::Float(m.at_tau.mean_tau);
-    "mu_hat_tau", "mu_hat_{tau-1}(x_tau)", |m| estimated(m, |e| e.mean_tau);
-    "k_tau", "k_{tau-1}(x_tau)", |m| Value::Float(m.at_tau.variance_tau);
-    "k_hat_tau", "k_hat_{tau-1}(x_tau)", |m| estimated(m, |e| e.variance_tau);
-    "f_tau", "f(x_tau)", |m| Value::Float(m.at_tau.f_tau);
-    "zeta_tau", "zeta_tau of GP-UCB", |m| m.at_tau.zeta.into();
-    "sigma_bar_star", "sigma_bar^2(x*), compact setting", |m| m.at_tau.compact.map(|c| c.star).into();
-    "sigma_bar_tau", "sigma_bar^2(x_tau), compact setting", |m| m.at_tau.compact.map(|c| c.tau).into();
-    "star_seen_tau", "x* is among x_1..x_{tau-1}", |m| Value::Bool(m.at_tau.star_seen);
-    "y_max", "largest observation so far", |m| Value::Float(m.y_max);
-    "f_at_y_max", "f where the largest observation was made", |m| Value::Float(m.f_at_y_max);
-    "f_max", "largest f among x_1..x_t", |m| Value::Float(m.f_max);
-    "y_at_f_max", "observation where f is largest among x_1..x_t", |m| Value::Float(m.y_at_f_max);
-    "information", "I_t = 1/2 sum_{s<=t} log(1 + k_{s-1}(x_s)/sigma^2)", |m| m.information.into();
-    "k_min", "min_{s<=t} k_{s-1}(x_s)", |m| Value::Float(m.at_tau.variance_tau);
+    "x": Integer, "index of x_t", |m| Value::Integer(m.x.into());
+    "y": Float, "observation y_t", |m| Value::Float(m.y);
+    "f": Float, "f(x_t)", |m| Value::Float(m.f);
+    "f_star": Float, "max f", |m| Value::Float(m.f_star);
+    "x_star": Integer, "index of x*, the first maximiser of f", |m| Value::Integer(m.x_star.into());
+    "zeta": Float, "exploration weight zeta_t of GP-UCB", |m| m.zeta.into();
+    "target": Float, "target value of PI", |m| m.target.into();
+    "best_sample_regret": Float, "r_t = max f - max_{s<=t} f(x_s)", |m| Value::Float(m.best_sample_regret);
+    "simple_regret": Float, "R_t = max f - f at the largest observation", |m| Value::Float(m.simple_regret);
+    "cumulative_regret": Float, "sum over s <= t of max f - f(x_s)", |m| Value::Float(m.cumulative_regret);
+    "f_range": Float, "max f - min f", |m| Value::Float(m.f_range);
+    "error_probe": Float, "(mu_hat_t - mu_t)^2/(k_t + sigma^2) at the probe", |m| error(m.probe);
+    "signed_probe": Float, "(mu_hat_t - mu_t)/sqrt(k_t + sigma^2) at the probe", |m| signed(m.probe);
+    "ratio_probe": Float, "k_hat_t/(k_t + sigma^2) at the probe", |m| ratio(m.probe);
+    "error_star": Float, "the same error at x*, while unobserved", |m| error(m.star);
+    "signed_star": Float, "its signed root at x*", |m| signed(m.star);
+    "ratio_star": Float, "the same ratio at x*, while unobserved", |m| ratio(m.star);
+    "error_next": Float, "the same error at x_{t+1}", |m| error(m.next);
+    "signed_next": Float, "its signed root at x_{t+1}", |m| signed(m.next);
+    "ratio_next": Float, "the same ratio at x_{t+1}", |m| ratio(m.next);
+    "error_observed": Float, "the same error at x_t, an observed point", |m| error(m.observed);
+    "ratio_observed": Float, "the same ratio at x_t, an observed point", |m| ratio(m.observed);
+    "k_xy": Float, "K = (y_t - mu)^T (k(x_t) + sigma^2 I)^-1 (y_t - mu)", |m| Value::Float(m.k_xy);
+    "star_seen": Bool, "x* is among x_1..x_t", |m| Value::Bool(m.star_seen);
+    "tau": Integer, "argmin_{s<=t} k_{s-1}(x_s)", |m| Value::Integer(m.at_tau.tau.into());
+    "mu_star_tau": Float, "mu_{tau-1}(x*)", |m| Value::Float(m.at_tau.mean_star);
+    "mu_hat_star_tau": Float, "mu_hat_{tau-1}(x*)", |m| estimated(m, |e| e.mean_star);
+    "k_star_tau": Float, "k_{tau-1}(x*)", |m| Value::Float(m.at_tau.variance_star);
+    "k_hat_star_tau": Float, "k_hat_{tau-1}(x*)", |m| estimated(m, |e| e.variance_star);
+    "mu_tau": Float, "mu_{tau-1}(x_tau)", |m| Value::Float(m.at_tau.mean_tau);
+    "mu_hat_tau": Float, "mu_hat_{tau-1}(x_tau)", |m| estimated(m, |e| e.mean_tau);
+    "k_tau": Float, "k_{tau-1}(x_tau)", |m| Value::Float(m.at_tau.variance_tau);
+    "k_hat_tau": Float, "k_hat_{tau-1}(x_tau)", |m| estimated(m, |e| e.variance_tau);
+    "f_tau": Float, "f(x_tau)", |m| Value::Float(m.at_tau.f_tau);
+    "zeta_tau": Float, "zeta_tau of GP-UCB", |m| m.at_tau.zeta.into();
+    "sigma_bar_star": Float, "sigma_bar^2(x*), compact setting", |m| m.at_tau.compact.map(|c| c.star).into();
+    "sigma_bar_tau": Float, "sigma_bar^2(x_tau), compact setting", |m| m.at_tau.compact.map(|c| c.tau).into();
+    "star_seen_tau": Bool, "x* is among x_1..x_{tau-1}", |m| Value::Bool(m.at_tau.star_seen);
+    "y_max": Float, "largest observation so far", |m| Value::Float(m.y_max);
+    "f_at_y_max": Float, "f where the largest observation was made", |m| Value::Float(m.f_at_y_max);
+    "f_max": Float, "largest f among x_1..x_t", |m| Value::Float(m.f_max);
+    "y_at_f_max": Float, "observation where f is largest among x_1..x_t", |m| Value::Float(m.y_at_f_max);
+    "information": Float, "I_t = 1/2 sum_{s<=t} log(1 + k_{s-1}(x_s)/sigma^2)", |m| m.information.into();
+    "k_min": Float, "min_{s<=t} k_{s-1}(x_s)", |m| Value::Float(m.at_tau.variance_tau);
 }
 
 impl Record {
