@@ -2,33 +2,53 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bench, claims, doctor, theory};
+use crate::commands::{
+    bench, cert, claims, coordinator, doctor, plan, run, study, theory, worker,
+};
+use crate::logging;
 
 /// Puts regret bounds to the test.
 ///
-/// The constants, exact laws and claims of "Regret bounds for meta Bayesian optimization with an unknown
-/// Gaussian process prior" (NeurIPS 2018), and the speed of the trials that will test them.
+/// Runs studies of the bounds of "Regret bounds for meta Bayesian optimization with an unknown Gaussian
+/// process prior" (NeurIPS 2018), on one machine or many: the same records, bit for bit, every time.
 #[derive(Parser)]
 #[command(name = "regretta", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    /// How log lines on stderr look; what is logged is chosen with RUST_LOG
+    #[arg(long, global = true, value_enum, default_value_t = logging::Format::Text)]
+    log: logging::Format,
 }
 
 #[derive(Subcommand)]
 enum Command {
+    Run(run::Arguments),
+    Plan(plan::Arguments),
     Theory(theory::Arguments),
     Claims(claims::Arguments),
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
+    Coordinator(coordinator::Arguments),
+    Worker(worker::Arguments),
+    Study(study::Arguments),
+    Cert(cert::Arguments),
 }
 
 /// Parses the arguments and runs the command; clap itself exits with 2 on arguments it cannot take.
-pub(crate) fn run() -> anyhow::Result<()> {
-    match Arguments::parse().command {
+pub(crate) fn dispatch() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    logging::start(arguments.log);
+    match arguments.command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Theory(arguments) => theory::run(&arguments),
         Command::Claims(arguments) => claims::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Coordinator(arguments) => coordinator::run(&arguments),
+        Command::Worker(arguments) => worker::run(&arguments),
+        Command::Study(arguments) => study::run(&arguments),
+        Command::Cert(arguments) => cert::run(&arguments),
     }
 }

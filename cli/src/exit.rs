@@ -1,4 +1,5 @@
-//! Exit codes: 0 done, 1 internal error, 2 bad input, 3 a check did not hold.
+//! Exit codes: 0 done, 1 internal error, 2 bad input, 3 the study failed or a check did not hold, 130
+//! interrupted.
 
 use std::process::ExitCode;
 
@@ -11,6 +12,11 @@ pub(crate) struct BadInput(pub(crate) String);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct CheckFailed(pub(crate) String);
+
+/// The user ended it; the message says how to go on.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Interrupted(pub(crate) String);
 
 /// Prints an error to stderr and turns the outcome into an exit code.
 pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
@@ -25,6 +31,8 @@ pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
         ExitCode::from(2)
     } else if error.is::<CheckFailed>() {
         ExitCode::from(3)
+    } else if error.is::<Interrupted>() {
+        ExitCode::from(130)
     } else {
         ExitCode::from(1)
     }

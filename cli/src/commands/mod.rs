@@ -1,11 +1,20 @@
 //! One file per command.
 
 pub(crate) mod bench;
+pub(crate) mod cert;
 pub(crate) mod claims;
+mod connection;
+pub(crate) mod coordinator;
 pub(crate) mod doctor;
+pub(crate) mod plan;
+pub(crate) mod run;
+pub(crate) mod study;
 pub(crate) mod theory;
+pub(crate) mod worker;
 
 use std::io::Write;
+
+use crate::exit::BadInput;
 
 /// Prints a value as indented JSON.
 fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
@@ -17,4 +26,16 @@ fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", text.trim_end())?;
     Ok(out.flush()?)
+}
+
+/// How many trials are computed at once: as asked, or as many as there are cores.
+fn workers(asked: Option<usize>) -> anyhow::Result<usize> {
+    let most = proto::limits::MAX_SLOTS as usize;
+    match asked {
+        Some(count) if (1..=most).contains(&count) => Ok(count),
+        Some(count) => {
+            Err(BadInput(format!("{count} trials at once cannot be; use 1 to {most}")).into())
+        }
+        None => Ok(std::thread::available_parallelism().map_or(1, |cores| cores.get().min(most))),
+    }
 }

@@ -1,0 +1,111 @@
+//! How a command reaches a coordinator: address, token, certificates.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use coordinator::server::Token;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use worker::client::{ClientTls, Secret};
+
+use crate::exit::BadInput;
+
+/// Where a token may stand, so that it need not stand in a file or on the command line.
+const VARIABLE: &str = "REGRETTA_TOKEN";
+
+/// Arguments of commands that call a coordinator.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Connection {
+    /// The coordinator's address
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
+    pub(crate) coordinator: String,
+    /// A file with the coordinator's token (or in REGRETTA_TOKEN)
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The authority that signed the coordinator's certificate, PEM
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// A client certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key", requires = "tls_ca")]
+    tls_cert: Option<PathBuf>,
+    /// The key of the client certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// The name in the coordinator's certificate, where the address has another
+    #[arg(long, value_name = "NAME", requires = "tls_ca")]
+    tls_name: Option<String>,
+}
+
+impl Connection {
+    /// The token, where there is one.
+    pub(crate) fn token(&self) -> anyhow::Result<Option<Token>> {
+        read_token(self.token_file.as_deref())
+    }
+
+    /// What a client needs for TLS.
+    pub(crate) fn tls(&self) -> anyhow::Result<Option<ClientTls>> {
+        let Some(authority) = &self.tls_ca else {
+            if self.coordinator.starts_with("https://") {
+                return Err(BadInput(format!(
+                    "{} speaks TLS; give --tls-ca with the authority that signed its certificate",
+                    self.coordinator
+                ))
+                .into());
+            }
+            return Ok(None);
+        };
+        let identity = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => {
+                Some((read_secret(certificate)?, Secret::new(&read_secret(key)?)))
+            }
+            _ => None,
+        };
+        let domain = self.tls_name.clone();
+        Ok(Some(ClientTls { authority: read_secret(authority)?, identity, domain }))
+    }
+
+    /// A connection for calls of a user.
+    pub(crate) async fn channel(&self) -> anyhow::Result<Channel> {
+        let bad = |error: &dyn std::fmt::Display| {
+            BadInput(format!("--coordinator {}: {error}", self.coordinator))
+        };
+        let mut endpoint =
+            Endpoint::from_shared(self.coordinator.clone()).map_err(|error| bad(&error))?;
+        if let Some(tls) = self.tls()? {
+            let mut config =
+                ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.authority));
+            if let Some((certificate, key)) = &tls.identity {
+                config = config.identity(Identity::from_pem(certificate, key.reveal()));
+            }
+            if let Some(domain) = &tls.domain {
+                config = config.domain_name(domain);
+            }
+            endpoint = endpoint.tls_config(config).map_err(|error| bad(&error))?;
+        }
+        endpoint.connect().await.map_err(|error| {
+            let mut reason = error.to_string();
+            let mut source = std::error::Error::source(&error);
+            while let Some(cause) = source {
+                reason = format!("{reason}: {cause}");
+                source = cause.source();
+            }
+            BadInput(format!("cannot reach {}: {reason}", self.coordinator)).into()
+        })
+    }
+}
+
+/// The token from a file or from the environment.
+pub(crate) fn read_token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
+    let (text, place) = match (file, std::env::var(VARIABLE)) {
+        (Some(file), _) => (read_secret(file)?, file.display().to_string()),
+        (None, Ok(text)) => (text, VARIABLE.to_owned()),
+        (None, Err(_)) => return Ok(None),
+    };
+    let token = Token::new(&text).map_err(|error| BadInput(format!("{place}: {error}")))?;
+    Ok(Some(token))
+}
+
+/// A small text file.
+pub(crate) fn read_secret(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| BadInput(format!("cannot read {}: {error}", path.display())).into())
+}

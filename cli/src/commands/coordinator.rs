@@ -1,0 +1,185 @@
+//! `regretta coordinator`: studies of many users, workers on many machines.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use coordinator::server::{Config, Coordinator, Datasets, Handle, Outcome, Tls};
+use study::StudyId;
+use worker::prior::Prior;
+use worker::{Cpu, golden};
+
+use super::connection::{read_secret, read_token};
+use super::run::{Tuning, not_started};
+use crate::exit::BadInput;
+use crate::load::memory_limit;
+use crate::{sealing, signals};
+
+/// Serve studies to workers on other machines
+///
+/// Takes studies (`regretta study submit`), leases their trials to workers (`regretta worker`), keeps every
+/// record durable, and seals finished studies under DIR/studies. Stop it at any time: started again on the
+/// same folder it goes on.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  regretta coordinator --dir service --token-file token
+  regretta coordinator --dir service --listen 0.0.0.0:7070 --tls-cert certs/server.pem \\
+      --tls-key certs/server.key --tls-ca certs/ca.pem --metrics 127.0.0.1:9090")]
+pub(crate) struct Arguments {
+    /// Where ledger, segments and results are kept; not on a network file system
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+    /// Where workers and clients connect
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
+    listen: SocketAddr,
+    /// Serve Prometheus metrics at http://ADDRESS/metrics
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// A file with the token that callers have to show (or in REGRETTA_TOKEN)
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The server's certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Accept clients whose certificates this authority signed, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_ca: Option<PathBuf>,
+    /// Listen beyond this machine without TLS or without authentication
+    #[arg(long)]
+    insecure: bool,
+    #[command(flatten)]
+    tuning: Tuning,
+}
+
+/// How long shards that are under way may take after SIGTERM.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let config = config(arguments)?;
+    let studies = arguments.dir.join("studies");
+    std::fs::create_dir_all(&studies)
+        .map_err(|error| BadInput(format!("cannot create {}: {error}", studies.display())))?;
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    threads.context("cannot start the runtime")?.block_on(serve(config, studies))
+}
+
+fn config(arguments: &Arguments) -> anyhow::Result<(Config, Arc<Folders>)> {
+    let token = read_token(arguments.token_file.as_deref())?;
+    let tls = match (&arguments.tls_cert, &arguments.tls_key) {
+        (Some(certificate), Some(key)) => Some(Tls {
+            certificate: read_secret(certificate)?.into_bytes(),
+            key: read_secret(key)?.into_bytes(),
+            clients: arguments.tls_ca.as_deref().map(read_secret).transpose()?.map(String::into_bytes),
+        }),
+        _ => None,
+    };
+    let folders = Arc::new(Folders::default());
+    let config = Config {
+        dir: arguments.dir.join("ledger"),
+        listen: arguments.listen,
+        metrics: arguments.metrics,
+        token,
+        tls,
+        insecure: arguments.insecure,
+        single: false,
+        settings: arguments.tuning.settings()?,
+        heartbeat: arguments.tuning.heartbeat(),
+        numerics: golden::digest(Cpu::detect()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        datasets: Arc::clone(&folders) as Arc<dyn Datasets>,
+    };
+    Ok((config, folders))
+}
+
+/// Sealed datasets, by study.
+#[derive(Default)]
+struct Folders(Mutex<BTreeMap<StudyId, PathBuf>>);
+
+impl Folders {
+    fn put(&self, study: StudyId, folder: PathBuf) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(study, folder);
+    }
+}
+
+impl Datasets for Folders {
+    fn folder(&self, study: StudyId) -> Option<PathBuf> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&study).cloned()
+    }
+}
+
+async fn serve((config, folders): (Config, Arc<Folders>), studies: PathBuf) -> anyhow::Result<()> {
+    let interrupted = signals::interrupted()?;
+    std::fs::create_dir_all(&config.dir)
+        .map_err(|error| BadInput(format!("cannot create {}: {error}", config.dir.display())))?;
+    let tls = config.tls.is_some();
+    let coordinator = Coordinator::start(config).await.map_err(not_started)?;
+    let scheme = if tls { "https" } else { "http" };
+    eprintln!("regretta: coordinator at {scheme}://{}", coordinator.address);
+    if let Some(address) = coordinator.metrics_address {
+        eprintln!("regretta: metrics at http://{address}/metrics");
+    }
+    let sealing = tokio::spawn(seal_finished(coordinator.handle(), folders, studies));
+    interrupted.await;
+    eprintln!("regretta: stopping; start again on the same folder to go on");
+    sealing.abort();
+    coordinator.stop(GRACE).await;
+    Ok(())
+}
+
+/// Seals every study once it is complete.
+async fn seal_finished(handle: Handle, folders: Arc<Folders>, studies: PathBuf) {
+    let mut outcomes = handle.outcomes();
+    loop {
+        let complete: Vec<StudyId> = outcomes
+            .borrow_and_update()
+            .iter()
+            .filter(|(study, outcome)| {
+                **outcome == Outcome::Complete && folders.folder(**study).is_none()
+            })
+            .map(|(&study, _)| study)
+            .collect();
+        for study in complete {
+            match seal(&handle, study, &studies).await {
+                Ok(folder) => folders.put(study, folder),
+                Err(error) => tracing::error!(%study, "cannot seal: {error:#}"),
+            }
+        }
+        if outcomes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn seal(handle: &Handle, study: StudyId, studies: &Path) -> anyhow::Result<PathBuf> {
+    let definition = handle.definition(study).await.context("the study is gone")?;
+    let plan = definition.plan()?;
+    let out = studies.join(format!("{}-{study}", plan.study.name));
+    std::fs::create_dir_all(&out)?;
+    let text = definition.text.clone();
+    let priors = tokio::task::spawn_blocking(move || -> anyhow::Result<_> {
+        let mut files = study::prior::Files::default();
+        for (path, bytes) in definition.files {
+            files.insert(&path, bytes)?;
+        }
+        let mut summaries = Vec::new();
+        for (index, planned) in plan.priors.iter().enumerate() {
+            let prior = Prior::build(&planned.spec, &files, memory_limit()?)?;
+            let cell = plan.cells.iter().find(|cell| cell.prior == index);
+            let horizons = cell.map_or(&[][..], |cell| &cell.checkpoints);
+            summaries.push(sealing::summary(index, planned, &prior, horizons)?);
+        }
+        Ok(summaries)
+    });
+    let manifest = sealing::seal(handle, study, priors.await??, &out).await?;
+    std::fs::write(out.join("study.toml"), text)?;
+    tracing::info!(%study, digest = manifest.digest, out = %out.display(), "sealed");
+    Ok(out)
+}

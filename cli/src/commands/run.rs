@@ -1,0 +1,369 @@
+//! `regretta run`: a whole study on this machine, with one command.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use analysis::{Manifest, PriorSummary};
+use anyhow::Context;
+use clap::Args;
+use coordinator::core::Settings;
+use coordinator::server::{Config, Coordinator, Datasets, Found, Handle, Outcome, StartError, SubmitError, Token};
+use coordinator::store;
+use proto::v1::StudyStatus;
+use serde::Serialize;
+use study::StudyId;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use worker::client::{self, Secret};
+use worker::{Cpu, golden};
+
+use super::plan::ledger;
+use crate::exit::{BadInput, CheckFailed, Interrupted};
+use crate::load::{Loaded, load, memory_limit};
+use crate::progress::Progress;
+use crate::{disk, sealing, signals, text};
+
+/// Run a study on this machine
+///
+/// Plans the study, computes its trials with local workers, and seals the records. Interrupt it at any
+/// time: the same command resumes. A study that has grown (more replicates, cells or horizons) keeps
+/// what was computed.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  regretta run study.toml
+  regretta run study.toml --out results/lemma1 --workers 8
+  regretta run study.toml --json 2>/dev/null | jq .digest")]
+pub(crate) struct Arguments {
+    /// The study file
+    study: PathBuf,
+    /// The output folder [default: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Trials computed at once [default: the cores of this machine]
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// Serve Prometheus metrics at http://ADDRESS/metrics
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    tuning: Tuning,
+    /// No progress on stderr
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How work is cut and checked; none of it changes a result.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Tuning {
+    /// Fraction of shards that is recomputed and compared
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.01)]
+    check: f64,
+    /// Seconds of work in a shard
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    shard_seconds: f64,
+    /// Records in a shard at most
+    #[arg(long, value_name = "N", default_value_t = 1 << 17, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    shard_records: u64,
+    /// Seconds without a heartbeat after which a lease is given to another worker
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    lease_seconds: f64,
+}
+
+impl Tuning {
+    /// The settings of the scheduling core.
+    pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
+        if !(0.0..=1.0).contains(&self.check) {
+            return Err(BadInput(format!("--check {} is no fraction; use 0 to 1", self.check)).into());
+        }
+        let seconds = |name: &str, value: f64, least: f64| {
+            let valid = (least..=86_400.0).contains(&value);
+            let refused = || BadInput(format!("{name} {value} is out of range; use {least} to 86400"));
+            valid.then(|| Duration::from_secs_f64(value)).ok_or_else(refused)
+        };
+        Ok(Settings {
+            lease: seconds("--lease-seconds", self.lease_seconds, 0.5)?,
+            shard_target: seconds("--shard-seconds", self.shard_seconds, 0.001)?,
+            max_shard_records: self.shard_records,
+            check_fraction: self.check,
+            ..Settings::default()
+        })
+    }
+
+    /// Six heartbeats fit into a lease, as 5 s into 30 s.
+    pub(crate) fn heartbeat(&self) -> Duration {
+        Duration::from_secs_f64(self.lease_seconds / 6.0)
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    out: &'a Path,
+    digest: &'a str,
+    study: &'a str,
+    name: &'a str,
+    trials: u64,
+    records: u64,
+    failures: u64,
+    seconds: f64,
+}
+
+/// How long trials that run may go on after an interruption.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How often progress is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let loaded = load(&arguments.study)?;
+    let workers = super::workers(arguments.workers)?;
+    let priors = priors(&loaded)?;
+    let out = loaded.out(arguments.out.as_deref());
+    std::fs::create_dir_all(&out)
+        .map_err(|error| BadInput(format!("cannot create {}: {error}", out.display())))?;
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = threads.context("cannot start the runtime")?;
+    let began = std::time::Instant::now();
+    let manifest =
+        runtime.block_on(Run { arguments, loaded: &loaded, out: &out, workers }.run(priors))?;
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let report = Report {
+        out: &out,
+        digest: &manifest.digest,
+        study: &manifest.study,
+        name: &manifest.name,
+        trials: manifest.trials,
+        records: manifest.records,
+        failures: manifest.failures,
+        seconds: began.elapsed().as_secs_f64(),
+    };
+    if arguments.json { super::print_json(&report) } else { super::print(&words(&report)) }
+}
+
+fn words(report: &Report<'_>) -> String {
+    format!(
+        "{} trials ({} failed), {} records in {}\ndigest {}\nresults in {}",
+        text::count(report.trials.into()),
+        text::count(report.failures.into()),
+        text::count(report.records.into()),
+        text::duration(report.seconds),
+        report.digest,
+        report.out.display()
+    )
+}
+
+/// Builds every prior once, so that what cannot be built is refused before anything runs.
+fn priors(loaded: &Loaded) -> anyhow::Result<Vec<PriorSummary>> {
+    let plan = &loaded.plan;
+    let mut summaries = Vec::with_capacity(plan.priors.len());
+    for (index, planned) in plan.priors.iter().enumerate() {
+        let prior = loaded.prior(planned)?;
+        let horizons = plan.cells.iter().find(|cell| cell.prior == index);
+        let horizons = horizons.map_or(&[][..], |cell| &cell.checkpoints);
+        for cell in plan.cells.iter().filter(|cell| cell.prior == index) {
+            let seed = plan.study.seed;
+            worker::trial::Trials::new(&prior, cell.cell, seed, &cell.checkpoints, Cpu::detect())
+                .map_err(|error| BadInput(format!("{}: {error}", plan.study.file)))?;
+        }
+        summaries.push(sealing::summary(index, planned, &prior, horizons)?);
+    }
+    Ok(summaries)
+}
+
+/// The one dataset of the folder.
+struct Folder(PathBuf);
+
+impl Datasets for Folder {
+    fn folder(&self, _: StudyId) -> Option<PathBuf> {
+        self.0.join("manifest.json").exists().then(|| self.0.clone())
+    }
+}
+
+struct Run<'a> {
+    arguments: &'a Arguments,
+    loaded: &'a Loaded,
+    out: &'a Path,
+    workers: usize,
+}
+
+impl Run<'_> {
+    async fn run(&self, priors: Vec<PriorSummary>) -> anyhow::Result<Manifest> {
+        let interrupted = signals::interrupted()?;
+        // Loopback is shared by all users of a login node, so that even a local run has a token.
+        let token = random_token()?;
+        let coordinator = self.start(&token).await?;
+        report_found(&coordinator.found);
+        let handle = coordinator.handle();
+        let submitted = handle.submit(self.loaded.definition.clone()).await;
+        let study = match submitted {
+            Ok(study) => study,
+            Err(error) => {
+                coordinator.stop(Duration::ZERO).await;
+                return Err(refused(error));
+            }
+        };
+        let stop = CancellationToken::new();
+        let mut workers = self.start_workers(coordinator.address, &token, &stop)?;
+        let outcome = self.watch(&handle, study, &mut workers, interrupted).await;
+        stop.cancel();
+        while workers.join_next().await.is_some() {}
+        let sealed = match outcome {
+            Ok(Outcome::Complete) => {
+                self.say("sealing ...");
+                let sealed = sealing::seal(&handle, study, priors, self.out).await;
+                self.keep_study_file()?;
+                sealed
+            }
+            Ok(outcome) => Err(CheckFailed(outcome.to_string()).into()),
+            Err(error) => Err(error),
+        };
+        drop(handle);
+        coordinator.stop(Duration::from_millis(100)).await;
+        sealed
+    }
+
+    async fn start(&self, token: &Token) -> anyhow::Result<Coordinator> {
+        let config = Config {
+            dir: ledger(self.out),
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            metrics: self.arguments.metrics,
+            token: Some(token.clone()),
+            tls: None,
+            insecure: false,
+            single: true,
+            settings: self.arguments.tuning.settings()?,
+            heartbeat: self.arguments.tuning.heartbeat(),
+            numerics: golden::digest(Cpu::detect()),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            datasets: Arc::new(Folder(self.out.to_path_buf())),
+        };
+        std::fs::create_dir_all(&config.dir)
+            .map_err(|error| BadInput(format!("cannot write to {}: {error}", self.out.display())))?;
+        disk::require(self.out, 64 << 20)?;
+        Coordinator::start(config).await.map_err(not_started)
+    }
+
+    fn start_workers(
+        &self,
+        address: SocketAddr,
+        token: &Token,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<JoinSet<Result<client::Summary, client::Error>>> {
+        let mut workers = JoinSet::new();
+        for number in 1..=self.workers {
+            let config = client::Config {
+                coordinator: format!("http://{address}"),
+                token: Some(Secret::new(token.reveal())),
+                name: format!("local-{number}"),
+                cache: ledger(self.out).join("cache"),
+                memory: memory_limit()?,
+                grace: GRACE,
+                ..client::Config::default()
+            };
+            workers.spawn(client::run(config, stop.clone()));
+        }
+        Ok(workers)
+    }
+
+    /// Shows progress until the study ends, a worker fails for good, or the user interrupts.
+    async fn watch(
+        &self,
+        handle: &Handle,
+        study: StudyId,
+        workers: &mut JoinSet<Result<client::Summary, client::Error>>,
+        interrupted: impl Future<Output = ()>,
+    ) -> anyhow::Result<Outcome> {
+        let mut progress = Progress::new(self.arguments.quiet, self.loaded.plan.evidence);
+        let mut looks = tokio::time::interval(LOOK);
+        let mut last: Option<StudyStatus> = None;
+        tokio::pin!(interrupted);
+        let outcome = handle.outcome(study);
+        tokio::pin!(outcome);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                () = &mut interrupted => break Err(Interrupted(self.resume()).into()),
+                outcome = &mut outcome => break Ok(outcome),
+                Some(ended) = workers.join_next() => match ended {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(error)) => break Err(error.into()),
+                    Err(panic) => break Err(anyhow::anyhow!("a worker stopped: {panic}")),
+                },
+                _ = looks.tick() => {
+                    last = handle.status(study).await;
+                    if let Some(status) = &last {
+                        progress.show(status);
+                    }
+                }
+            }
+        };
+        let last = handle.status(study).await.or(last);
+        progress.finish(last.as_ref());
+        ended
+    }
+
+    fn resume(&self) -> String {
+        format!(
+            "interrupted; all finished shards are kept: run the same command again to resume (regretta run {} --out {})",
+            self.arguments.study.display(),
+            self.out.display()
+        )
+    }
+
+    fn say(&self, words: &str) {
+        if !self.arguments.quiet {
+            eprintln!("{words}");
+        }
+    }
+
+    fn keep_study_file(&self) -> anyhow::Result<()> {
+        let path = self.out.join("study.toml");
+        std::fs::write(&path, &self.loaded.definition.text)
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+fn report_found(found: &Found) {
+    if found.rebuilt {
+        eprintln!("regretta: the ledger was missing and has been rebuilt from the segments");
+    }
+    if !found.damaged.is_empty() {
+        let reason = &found.damaged[0].reason;
+        eprintln!(
+            "regretta: {} shards were damaged and are computed anew (the first: {reason})",
+            found.damaged.len()
+        );
+    }
+}
+
+/// What a user can mend is bad input, the rest an internal error.
+pub(crate) fn not_started(error: StartError) -> anyhow::Error {
+    match error {
+        StartError::Store(store::Error::Ledger { .. }) => error.into(),
+        StartError::Store(_) | StartError::Exposed(_) | StartError::Listen { .. } | StartError::Tls(_) => {
+            BadInput(error.to_string()).into()
+        }
+        StartError::Study(_) => error.into(),
+    }
+}
+
+fn refused(error: SubmitError) -> anyhow::Error {
+    match error {
+        SubmitError::Plan(_) | SubmitError::NotGrown(_) | SubmitError::OtherStudy { .. } => {
+            BadInput(error.to_string()).into()
+        }
+        SubmitError::Store(_) | SubmitError::Stopped => error.into(),
+    }
+}
+
+/// 256 random bits.
+pub(crate) fn random_token() -> anyhow::Result<Token> {
+    let bytes: [u8; 32] = rand::random();
+    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Token::new(&text)?)
+}

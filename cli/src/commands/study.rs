@@ -1,0 +1,392 @@
+//! `regretta study`: submit, list, status, watch, cancel and fetch at a coordinator.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use proto::convert::{ResultPart, Submission, pieces, study_bytes, study_id};
+use proto::limits::MAX_MESSAGE_BYTES;
+use proto::v1::studies_client::StudiesClient;
+use proto::v1::{self, StudyState, StudyStatus};
+use serde::Serialize;
+use study::StudyId;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+
+use super::connection::Connection;
+use crate::exit::{BadInput, CheckFailed};
+use crate::load::load;
+use crate::progress::Progress;
+use crate::table::Table;
+use crate::text;
+
+/// Submit, follow and fetch studies at a coordinator
+#[derive(Args)]
+#[command(after_help = "Examples:
+  regretta study submit study.toml --token-file token
+  regretta study list --token-file token
+  regretta study watch 3f2a91c04d7e --token-file token
+  regretta study fetch 3f2a91c04d7e --out results/lemma1 --token-file token")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Hand in a study, or what it has grown to
+    Submit {
+        /// The study file
+        study: PathBuf,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// All studies
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Where a study stands
+    Status {
+        /// The study's id, or the beginning of it, or its name
+        study: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Follow a study until it ends; exit code 3 where it failed
+    Watch {
+        /// The study's id, or the beginning of it, or its name
+        study: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Stop a study; submitting it again takes it up again
+    Cancel {
+        /// The study's id, or the beginning of it, or its name
+        study: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Download the dataset of a finished study
+    Fetch {
+        /// The study's id, or the beginning of it, or its name
+        study: String,
+        /// The folder to write to
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Args)]
+struct Common {
+    #[command(flatten)]
+    connection: Connection,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+type Client = StudiesClient<InterceptedService<Channel, Bearer>>;
+
+/// Puts the token on every call.
+#[derive(Clone)]
+struct Bearer(Option<MetadataValue<Ascii>>);
+
+impl tonic::service::Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(token) = &self.0 {
+            request.metadata_mut().insert("authorization", token.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(act(&arguments.action))
+}
+
+async fn act(action: &Action) -> anyhow::Result<()> {
+    match action {
+        Action::Submit { study, common } => submit(study, common).await,
+        Action::List { common } => list(common).await,
+        Action::Status { study, common } => status(study, common).await,
+        Action::Watch { study, common } => watch(study, common).await,
+        Action::Cancel { study, common } => cancel(study, common).await,
+        Action::Fetch { study, out, common } => fetch(study, out, common).await,
+    }
+}
+
+impl Common {
+    async fn client(&self) -> anyhow::Result<Client> {
+        let token = self.connection.token()?.map(|token| {
+            let mut value: MetadataValue<Ascii> = format!("Bearer {}", token.reveal()).parse()?;
+            value.set_sensitive(true);
+            anyhow::Ok(value)
+        });
+        let channel = self.connection.channel().await?;
+        Ok(StudiesClient::with_interceptor(channel, Bearer(token.transpose()?))
+            .max_decoding_message_size(4 * MAX_MESSAGE_BYTES))
+    }
+}
+
+/// A refusal of the coordinator as the user should read it.
+fn refused(status: Status) -> anyhow::Error {
+    match status.code() {
+        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::Unauthenticated => {
+            BadInput(status.message().to_owned()).into()
+        }
+        _ => anyhow::anyhow!("the coordinator answered: {}", status.message()),
+    }
+}
+
+#[derive(Serialize)]
+struct Submitted {
+    study: String,
+    name: String,
+}
+
+async fn submit(path: &Path, common: &Common) -> anyhow::Result<()> {
+    let loaded = load(path)?;
+    let name = loaded.plan.study.name.clone();
+    let definition = loaded.definition;
+    let submission = Submission {
+        file_name: definition.file_name,
+        text: definition.text,
+        files: definition.files,
+    };
+    let messages: Vec<v1::SubmitRequest> = pieces(submission).collect();
+    let mut client = common.client().await?;
+    let reply = client.submit(tokio_stream::iter(messages)).await.map_err(refused)?.into_inner();
+    let study = study_id(&reply.study)?;
+    if common.json {
+        return super::print_json(&Submitted { study: study.to_string(), name });
+    }
+    super::print(&format!("{name} is study {study}"))
+}
+
+#[derive(Serialize)]
+struct Listed {
+    study: String,
+    name: String,
+    state: &'static str,
+    trials_done: u64,
+    trials_planned: u64,
+}
+
+fn listed(summary: &v1::StudySummary) -> anyhow::Result<Listed> {
+    Ok(Listed {
+        study: study_id(&summary.study)?.to_string(),
+        name: summary.name.clone(),
+        state: state(summary.state()),
+        trials_done: summary.trials_done,
+        trials_planned: summary.trials_planned,
+    })
+}
+
+fn state(state: StudyState) -> &'static str {
+    match state {
+        StudyState::Unspecified => "unknown",
+        StudyState::Running => "running",
+        StudyState::Sealing => "sealing",
+        StudyState::Done => "done",
+        StudyState::Cancelled => "cancelled",
+        StudyState::Failed => "failed",
+    }
+}
+
+async fn list(common: &Common) -> anyhow::Result<()> {
+    let mut client = common.client().await?;
+    let reply = client.list(v1::ListRequest {}).await.map_err(refused)?.into_inner();
+    let studies: Vec<Listed> = reply.studies.iter().map(listed).collect::<Result<_, _>>()?;
+    if common.json {
+        return super::print_json(&studies);
+    }
+    let mut table = Table::new(&["study", "name", "state", "trials", "of"]);
+    for study in studies {
+        table.row(vec![
+            study.study,
+            study.name,
+            study.state.to_owned(),
+            text::count(study.trials_done.into()),
+            text::count(study.trials_planned.into()),
+        ]);
+    }
+    super::print(&table.to_string())
+}
+
+/// The study that an id, its beginning or a name stands for.
+async fn find(client: &mut Client, wanted: &str) -> anyhow::Result<StudyId> {
+    let reply = client.list(v1::ListRequest {}).await.map_err(refused)?.into_inner();
+    let mut found = Vec::new();
+    for summary in &reply.studies {
+        let id = study_id(&summary.study)?;
+        if summary.name == wanted || (!wanted.is_empty() && id.hex().starts_with(wanted)) {
+            found.push(id);
+        }
+    }
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => bail!(BadInput(format!("there is no study {wanted:?}; see `regretta study list`"))),
+        _ => bail!(BadInput(format!(
+            "{wanted:?} stands for {} studies; give more of the id",
+            found.len()
+        ))),
+    }
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    study: String,
+    name: &'a str,
+    state: &'static str,
+    reason: &'a str,
+    trials_done: u64,
+    trials_planned: u64,
+    trials_per_second: f64,
+    seconds_left: Option<f64>,
+    workers: usize,
+    quarantined: usize,
+    cells: Vec<ShownCell<'a>>,
+}
+
+#[derive(Serialize)]
+struct ShownCell<'a> {
+    cell: String,
+    label: &'a str,
+    trials_done: u64,
+    trials_planned: u64,
+    stopped: bool,
+    failures: u64,
+}
+
+fn shown(status: &StudyStatus) -> anyhow::Result<Shown<'_>> {
+    let cell = |cell: &'_ v1::CellStatus| (cell.trials_done, cell.trials_planned);
+    let (done, planned) =
+        status.cells.iter().map(cell).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    Ok(Shown {
+        study: study_id(&status.study)?.to_string(),
+        name: &status.name,
+        state: state(status.state()),
+        reason: &status.reason,
+        trials_done: done,
+        trials_planned: planned,
+        trials_per_second: status.trials_per_second,
+        seconds_left: status.seconds_left,
+        workers: status.workers.len(),
+        quarantined: status.quarantined.len(),
+        cells: status
+            .cells
+            .iter()
+            .map(|cell| ShownCell {
+                cell: format!("{:016x}", cell.cell),
+                label: &cell.label,
+                trials_done: cell.trials_done,
+                trials_planned: cell.trials_planned,
+                stopped: cell.stopped,
+                failures: cell.failures,
+            })
+            .collect(),
+    })
+}
+
+async fn status(wanted: &str, common: &Common) -> anyhow::Result<()> {
+    let mut client = common.client().await?;
+    let study = study_bytes(find(&mut client, wanted).await?);
+    let reply = client.status(v1::StatusRequest { study }).await.map_err(refused)?.into_inner();
+    print_status(&reply, common.json)
+}
+
+fn print_status(status: &StudyStatus, json: bool) -> anyhow::Result<()> {
+    let shown = shown(status)?;
+    if json {
+        return super::print_json(&shown);
+    }
+    let mut table = Table::new(&["cell", "trials", "of", "failed", ""]);
+    for cell in &shown.cells {
+        table.row(vec![
+            cell.label.to_owned(),
+            text::count(cell.trials_done.into()),
+            text::count(cell.trials_planned.into()),
+            text::count(cell.failures.into()),
+            if cell.stopped { "decided" } else { "" }.to_owned(),
+        ]);
+    }
+    let left = shown.seconds_left.map_or_else(String::new, |s| format!(", {} left", text::duration(s)));
+    super::print(&format!(
+        "{} ({}): {}{}{}\n{} workers, {:.0} trials/s{left}\n\n{table}",
+        shown.name,
+        shown.study,
+        shown.state,
+        if shown.reason.is_empty() { "" } else { ": " },
+        shown.reason,
+        shown.workers,
+        shown.trials_per_second,
+    ))
+}
+
+async fn watch(wanted: &str, common: &Common) -> anyhow::Result<()> {
+    let mut client = common.client().await?;
+    let id = find(&mut client, wanted).await?;
+    let request = v1::WatchRequest { study: study_bytes(id) };
+    let mut statuses = client.watch(request).await.map_err(refused)?.into_inner();
+    let mut progress = Progress::new(false, f64::INFINITY);
+    let mut last = None;
+    while let Some(status) = statuses.message().await.map_err(refused)? {
+        progress.show(&status);
+        last = Some(status);
+    }
+    progress.finish(last.as_ref());
+    let last = last.context("the coordinator closed the connection")?;
+    print_status(&last, common.json)?;
+    match last.state() {
+        StudyState::Failed => Err(CheckFailed(last.reason).into()),
+        StudyState::Running => bail!("the coordinator stopped; the study goes on when it is back"),
+        _ => Ok(()),
+    }
+}
+
+async fn cancel(wanted: &str, common: &Common) -> anyhow::Result<()> {
+    let mut client = common.client().await?;
+    let id = find(&mut client, wanted).await?;
+    client.cancel(v1::CancelRequest { study: study_bytes(id) }).await.map_err(refused)?;
+    super::print(&format!("study {id} is cancelled; submit it again to take it up again"))
+}
+
+/// Downloads into a temporary name per file, so that a broken download is not taken for a dataset.
+async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> {
+    if out.join("manifest.json").exists() {
+        bail!(BadInput(format!("{} holds a dataset already; choose another --out", out.display())));
+    }
+    let mut client = common.client().await?;
+    let id = find(&mut client, wanted).await?;
+    let request = v1::FetchResultsRequest { study: study_bytes(id) };
+    let mut chunks = client.fetch_results(request).await.map_err(refused)?.into_inner();
+    let mut open: Option<(PathBuf, std::fs::File)> = None;
+    let mut files = 0;
+    while let Some(chunk) = chunks.message().await.map_err(refused)? {
+        let ResultPart { name, data, last } = ResultPart::try_from(chunk)?;
+        let path = out.join(&name);
+        let partial = out.join(format!("{name}.partial"));
+        if open.as_ref().is_none_or(|(held, _)| *held != path) {
+            std::fs::create_dir_all(path.parent().unwrap_or(out))?;
+            open = Some((path.clone(), std::fs::File::create(&partial)?));
+        }
+        if let Some((_, file)) = &mut open {
+            file.write_all(&data)?;
+        }
+        if last && let Some((_, file)) = open.take() {
+            file.sync_all()?;
+            std::fs::rename(&partial, &path)?;
+            files += 1;
+        }
+    }
+    let manifest = analysis::dataset::verify(out)?;
+    super::print(&format!("{files} files in {}\ndigest {}", out.display(), manifest.digest))
+}

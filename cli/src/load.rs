@@ -1,0 +1,71 @@
+//! A study file and the files that it names, from disk.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use coordinator::server::Definition;
+use study::file::Study;
+use study::plan::{Plan, PlannedPrior};
+use study::prior::Files;
+use worker::prior::{MemoryLimit, Prior};
+
+use crate::exit::BadInput;
+
+/// A study that can be run.
+pub(crate) struct Loaded {
+    pub(crate) definition: Definition,
+    pub(crate) files: Files,
+    pub(crate) plan: Plan,
+}
+
+/// Reads and checks a study file; paths in it are relative to its folder.
+pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        BadInput(format!("cannot read the study file {}: {error}", path.display()))
+    })?;
+    let file_name = path.display().to_string();
+    let study = Study::parse(&file_name, &text).map_err(|error| BadInput(error.to_string()))?;
+    let base = path.parent().unwrap_or(Path::new("."));
+    let mut contents = Vec::new();
+    for name in study.paths() {
+        let place = base.join(&name);
+        let bytes = std::fs::read(&place).map_err(|error| {
+            BadInput(format!(
+                "cannot read {}, which {file_name} names: {error}; paths are relative to the study file",
+                place.display()
+            ))
+        })?;
+        contents.push((name, bytes));
+    }
+    let mut files = Files::default();
+    for (name, bytes) in &contents {
+        let inserted = files.insert(name, bytes.clone());
+        inserted.map_err(|error| BadInput(error.to_string()))?;
+    }
+    let plan = Plan::new(study, &files).map_err(|error| BadInput(error.to_string()))?;
+    Ok(Loaded { definition: Definition { file_name, text, files: contents }, files, plan })
+}
+
+impl Loaded {
+    /// Where the results go: `--out`, or `results/NAME`.
+    pub(crate) fn out(&self, out: Option<&Path>) -> PathBuf {
+        out.map_or_else(|| Path::new("results").join(&self.plan.study.name), Path::to_path_buf)
+    }
+
+    /// Builds a prior of the plan, and refuses what cannot be built.
+    pub(crate) fn prior(&self, prior: &PlannedPrior) -> anyhow::Result<Prior> {
+        let built = Prior::build(&prior.spec, &self.files, memory_limit()?);
+        built.map_err(|error| {
+            BadInput(format!("{}: {error}", self.definition.file_name)).into()
+        })
+    }
+}
+
+/// Half of the machine's memory for a prior and the trials on it.
+pub(crate) fn memory_limit() -> anyhow::Result<MemoryLimit> {
+    let text = std::fs::read_to_string("/proc/meminfo").context("cannot read the memory's size")?;
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kibibytes = total.and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse().ok());
+    let bytes = kibibytes.unwrap_or(4_u64 << 20) * 512;
+    Ok(MemoryLimit { bytes, state_per_point: 8 * 24 })
+}

@@ -1,0 +1,239 @@
+//! From a finished study's shards to its dataset.
+
+use std::path::Path;
+
+use analysis::dataset::{Reader, Selection, Source, merge, select};
+use analysis::seal::Detail as Recorded;
+use analysis::{CellDescription, Count, Manifest, PriorSummary, Rho, Scalar, Sealing, Shape};
+use anyhow::{Context, bail};
+use coordinator::server::{CellResults, Handle, Results, decode};
+use coordinator::store::{Held, StoredShard};
+use study::plan::{Detail, Plan, PlannedPrior};
+use study::rows::rows;
+use study::{Batch, CellId, StudyId};
+use theory::information::bracket;
+use worker::golden;
+use worker::prior::Prior;
+
+use crate::disk;
+
+/// Seals a complete study into `out`, on top of what is sealed there already.
+pub(crate) async fn seal(
+    handle: &Handle,
+    study: StudyId,
+    priors: Vec<PriorSummary>,
+    out: &Path,
+) -> anyhow::Result<Manifest> {
+    let Some(results) = handle.results(study).await? else {
+        bail!("study {study} has open cells and cannot be sealed");
+    };
+    if let Some(manifest) = already(&results, out)? {
+        return Ok(manifest);
+    }
+    let reader = handle.reader();
+    let folder = out.to_path_buf();
+    let sealed = tokio::task::spawn_blocking(move || write(&results, reader, &priors, &folder));
+    let manifest = sealed.await.context("sealing stopped")??;
+    let digest = digest(&manifest)?;
+    handle.sealed(study, digest).await?;
+    Ok(manifest)
+}
+
+/// The dataset that is there, if nothing has to be added to it.
+fn already(results: &Results, out: &Path) -> anyhow::Result<Option<Manifest>> {
+    analysis::seal::recover(out)?;
+    if results.live().next().is_some() || !out.join("manifest.json").exists() {
+        return Ok(None);
+    }
+    let manifest = Manifest::read(out)?;
+    let held = manifest.cells.iter().map(|cell| (cell.cell.clone(), cell.replicates));
+    let due = results.cells.iter().map(|cell| (cell.cell.to_string(), cell.replicates));
+    let family = family(&results.plan);
+    Ok((held.eq(due) && manifest.family == family).then_some(manifest))
+}
+
+fn digest(manifest: &Manifest) -> anyhow::Result<[u8; 32]> {
+    let hash = blake3::Hash::from_hex(&manifest.digest).context("the manifest has no digest")?;
+    Ok(*hash.as_bytes())
+}
+
+fn family(plan: &Plan) -> analysis::manifest::Family {
+    let study = &plan.study;
+    analysis::manifest::Family {
+        rows: plan.rows,
+        alpha: study.alpha,
+        evidence: plan.evidence,
+        n_opt: study.n_opt,
+    }
+}
+
+fn write(
+    results: &Results,
+    mut reader: coordinator::store::Reader,
+    priors: &[PriorSummary],
+    out: &Path,
+) -> anyhow::Result<Manifest> {
+    let plan = &results.plan;
+    let live = results.live().flat_map(frames).map(move |(cell, frame)| {
+        let payload = reader.read(&frame)?.next().context("a frame has one payload")??;
+        Ok(decode(cell, &payload)?)
+    });
+    let live = live.map(|batch: anyhow::Result<Batch>| batch.map_err(Source::from));
+    let cells: Vec<CellDescription> =
+        results.cells.iter().filter_map(|cell| describe(plan, cell)).collect();
+    let sealing = Sealing {
+        study: plan.id.0,
+        name: &plan.study.name,
+        seed: plan.study.seed,
+        version: env!("CARGO_PKG_VERSION"),
+        numerics: golden::DIGEST,
+        detail: recorded(results),
+        family: family(plan),
+        cells: &cells,
+        priors,
+        out,
+        shape: Shape::default(),
+    };
+    let base_bytes = base_bytes(results, out)?;
+    disk::require(out, analysis::seal::needed(base_bytes + live_bytes(results)))?;
+    let counts: analysis::seal::Counts<'_> = Box::new(counts(results).map(Ok));
+    let selection = selection(results);
+    if selection.is_empty() {
+        return Ok(analysis::seal(&sealing, live, Some(counts))?);
+    }
+    let base = select(Reader::open(out)?, selection);
+    Ok(analysis::seal(&sealing, merge(base, live), Some(counts))?)
+}
+
+/// The frames of a live shard, each as a shard of its own, so that one at a time is in memory.
+fn frames(
+    (cell, shard): (CellId, &StoredShard),
+) -> impl Iterator<Item = (CellId, StoredShard)> + use<'_> {
+    let places = match &shard.held {
+        Held::Live(places) => places.as_slice(),
+        Held::Sealed => &[],
+    };
+    places.iter().map(move |&place| {
+        let held = Held::Live(vec![place]);
+        (cell, StoredShard { row: shard.row.clone(), token: shard.token, held })
+    })
+}
+
+fn live_bytes(results: &Results) -> u64 {
+    results.live().flat_map(frames).map(|(_, shard)| match &shard.held {
+        Held::Live(places) => places.iter().map(|place| u64::from(place.length)).sum(),
+        Held::Sealed => 0,
+    }).sum()
+}
+
+fn base_bytes(results: &Results, out: &Path) -> anyhow::Result<u64> {
+    if results.sealed().next().is_none() {
+        return Ok(0);
+    }
+    Ok(Manifest::read(out)?.files.iter().map(|file| file.bytes).sum())
+}
+
+/// What of the sealed dataset stays.
+fn selection(results: &Results) -> Selection {
+    let mut selection = Selection::new();
+    for (cell, shard) in results.sealed() {
+        selection.entry(cell).or_default().push(shard.row.range.clone());
+    }
+    selection
+}
+
+fn recorded(results: &Results) -> Recorded {
+    match results.plan.study.detail {
+        Detail::Checkpoints => Recorded::Checkpoints,
+        Detail::Steps => Recorded::Steps,
+        Detail::Summary => {
+            let failures = |cell: &CellResults| {
+                let mut failures = 0;
+                for tally in results.tallies(cell) {
+                    failures += tally.0.iter().map(|row| row.failures).max().unwrap_or(0);
+                }
+                failures
+            };
+            Recorded::Summary { failures: results.cells.iter().map(failures).sum() }
+        }
+    }
+}
+
+fn describe(plan: &Plan, results: &CellResults) -> Option<CellDescription> {
+    let planned = plan.cell(results.cell)?;
+    Some(CellDescription {
+        id: planned.id,
+        cell: planned.cell,
+        swept: swept(&plan.priors[planned.prior]),
+        replicates: results.replicates,
+        checkpoints: planned.checkpoints.to_vec(),
+    })
+}
+
+fn swept(prior: &PlannedPrior) -> Vec<(String, Scalar)> {
+    let scalar = |value: &study::plan::Scalar| match value {
+        study::plan::Scalar::Integer(value) => Scalar::Integer(*value),
+        study::plan::Scalar::Float(value) => Scalar::Float(*value),
+        study::plan::Scalar::Text(value) => Scalar::Text(value.clone()),
+    };
+    prior.swept.iter().map(|(key, value)| (key.clone(), scalar(value))).collect()
+}
+
+/// Counts of every verdict row, by cell and batch.
+fn counts(results: &Results) -> impl Iterator<Item = Count> {
+    results.cells.iter().flat_map(|cell| {
+        let Some(planned) = results.plan.cell(cell.cell) else { return Vec::new() };
+        let rows = rows(&results.plan, planned);
+        let mut counts = Vec::new();
+        for (batch, tally) in results.tallies(cell).into_iter().enumerate() {
+            for (row, counted) in rows.iter().zip(&tally.0) {
+                counts.push(Count {
+                    cell: cell.cell,
+                    batch: batch as u64,
+                    claim: row.claim.id.into(),
+                    constants: row.form.map(|form| form.name().into()),
+                    at: row.at.map(|at| at.to_string().into()),
+                    t: row.t,
+                    delta: row.delta.get(),
+                    budget: row.budget,
+                    trials: counted.trials,
+                    refuting: counted.refuting,
+                    confirming: counted.confirming,
+                    failures: counted.failures,
+                });
+            }
+        }
+        counts
+    })
+}
+
+/// What `priors.json` and `domain.parquet` say of a prior.
+pub(crate) fn summary(
+    index: usize,
+    planned: &PlannedPrior,
+    prior: &Prior,
+    horizons: &[u32],
+) -> anyhow::Result<PriorSummary> {
+    let last = horizons.last().copied().unwrap_or(0);
+    let bracket = bracket(&prior.factor, prior.white, prior.noise_variance, last as usize);
+    let rho = |&t: &u32| {
+        let bounds = bracket.as_ref()?.at(t as usize)?;
+        Some(Rho { t, lo: bounds.lo, hi: bounds.hi })
+    };
+    let points = &prior.points;
+    Ok(PriorSummary {
+        index: index as u32,
+        swept: swept(planned),
+        spec: serde_json::to_value(&planned.spec)?,
+        size: prior.size() as u64,
+        d: points.dimension() as u32,
+        c: prior.c,
+        rank: prior.rank() as u64,
+        residual: prior.residual,
+        noise_variance: prior.noise_variance,
+        white: prior.white,
+        rho: horizons.iter().filter_map(rho).collect(),
+        points: (0..prior.size()).flat_map(|at| points.point(at).to_vec()).collect(),
+        mean: prior.mean.clone(),
+    })
+}

@@ -1,0 +1,193 @@
+//! Studies that the coordinator knows: their definitions, plans, and what the core is to do for them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use study::file::{FileError, Study};
+use study::plan::{NotGrown, Plan, PlannedCell, Replicates};
+use study::prior::{Files, TableError};
+use study::rows::rows;
+use study::tally::Tally;
+use study::{CellId, Digest, StudyId};
+
+use crate::core::{CellWork, Deaths, DoneShard, StudyWork};
+use crate::stopping::{RowRule, Rule};
+use crate::store::{Check, Death, StoredShard};
+
+/// A study as it was submitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// The study file's name.
+    pub file_name: String,
+    /// The study file.
+    pub text: String,
+    /// The files that it names, with their content.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// A definition that is not a study.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The study file is wrong.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file that it names is not a table of numbers.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl Definition {
+    /// The plan that every holder of the same definition arrives at.
+    pub fn plan(&self) -> Result<Plan, PlanError> {
+        let mut files = Files::default();
+        for (path, bytes) in &self.files {
+            files.insert(path, bytes.clone())?;
+        }
+        Ok(Plan::new(Study::parse(&self.file_name, &self.text)?, &files)?)
+    }
+}
+
+/// A study that is known, and what its leases need.
+pub(super) struct Entry {
+    pub(super) plan: Arc<Plan>,
+    pub(super) revision: [u8; 32],
+    pub(super) file_name: String,
+    pub(super) text: String,
+    /// Path, digest and size.
+    pub(super) files: Vec<(String, [u8; 32], u64)>,
+    /// Verdict rows of every cell, in the plan's order.
+    rows: Vec<usize>,
+    /// Cells that have all they need, and how many replicates that is.
+    pub(super) closed: BTreeMap<CellId, u64>,
+}
+
+impl Entry {
+    pub(super) fn new(
+        plan: Plan,
+        file_name: String,
+        text: String,
+        files: Vec<(String, [u8; 32], u64)>,
+    ) -> Self {
+        let rows = plan.cells.iter().map(|cell| rows(&plan, cell).len()).collect();
+        let revision = plan.revision();
+        let closed = BTreeMap::new();
+        Self { plan: Arc::new(plan), revision, file_name, text, files, rows, closed }
+    }
+
+    /// Checkpoints and the number of verdict rows of a cell.
+    pub(super) fn cell(&self, id: CellId) -> Option<(&PlannedCell, usize)> {
+        let at = self.plan.cells.binary_search_by_key(&id, |cell| cell.id).ok()?;
+        Some((self.plan.cells.get(at)?, *self.rows.get(at)?))
+    }
+}
+
+/// The digest of a cell's checkpoints, under which its shards are stored.
+pub fn checkpoints_digest(checkpoints: &[u32]) -> [u8; 32] {
+    let mut digest = Digest::new();
+    digest.tag("checkpoints");
+    checkpoints.iter().for_each(|&t| _ = digest.u64(t.into()));
+    digest.finish()
+}
+
+/// What the ledger holds of a study.
+#[derive(Default)]
+pub(super) struct Past {
+    pub(super) shards: Vec<StoredShard>,
+    pub(super) deaths: Vec<Death>,
+    pub(super) checks: Vec<Check>,
+}
+
+impl Past {
+    /// Cells whose shards were computed under other checkpoints than the plan's, or that the plan
+    /// does not have.
+    pub(super) fn stale(&self, plan: &Plan) -> Vec<CellId> {
+        let stale = |shard: &&StoredShard| {
+            let cell = plan.cell(shard.row.cell);
+            cell.is_none_or(|cell| checkpoints_digest(&cell.checkpoints) != shard.row.checkpoints)
+        };
+        let mut cells: Vec<CellId> = self.shards.iter().filter(stale).map(|s| s.row.cell).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        cells
+    }
+
+    /// The work that is left, with what is done; damaged tallies count as not done.
+    pub(super) fn work(self, entry: &Entry) -> StudyWork {
+        let plan = &entry.plan;
+        let mut done: BTreeMap<CellId, Vec<DoneShard>> = BTreeMap::new();
+        let mut deaths: BTreeMap<CellId, Vec<Deaths>> = BTreeMap::new();
+        let agreed = |shard: &StoredShard| {
+            self.checks.iter().any(|check| {
+                check.agreed && check.cell == shard.row.cell && check.range == shard.row.range
+            })
+        };
+        for shard in &self.shards {
+            let row = &shard.row;
+            let Ok(tally) = Tally::decode(&row.tally) else { continue };
+            done.entry(row.cell).or_default().push(DoneShard {
+                range: row.range.clone(),
+                digest: row.digest,
+                tally,
+                worker: row.worker.clone(),
+                checked: agreed(shard),
+            });
+        }
+        for death in self.deaths {
+            deaths.entry(death.cell).or_default().push(Deaths {
+                range: death.range,
+                count: death.deaths,
+                reason: death.reason,
+            });
+        }
+        let cells = plan.cells.iter().zip(&entry.rows).map(|(cell, &rows)| CellWork {
+            cell: cell.id,
+            replicates: plan.replicates,
+            checkpoints: checkpoints_digest(&cell.checkpoints),
+            records_per_trial: cell.checkpoints.len() as u32,
+            rows,
+            rule: stopping_rule(plan, cell),
+            done: done.remove(&cell.id).unwrap_or_default(),
+            deaths: deaths.remove(&cell.id).unwrap_or_default(),
+        });
+        StudyWork { study: plan.id, seed_for_checks: plan.study.seed, cells: cells.collect() }
+    }
+}
+
+/// When a cell of a study with batches may stop.
+fn stopping_rule(plan: &Plan, cell: &PlannedCell) -> Option<Rule> {
+    let Replicates::Batched { .. } = plan.replicates else { return None };
+    let budgets: Vec<RowRule> =
+        rows(plan, cell).iter().map(|row| RowRule { budget: row.budget }).collect();
+    Some(Rule::new(&budgets, plan.study.alpha, plan.study.n_opt, plan.evidence))
+}
+
+/// Why a submission is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// Not a study.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// Not what was there before, grown.
+    #[error(transparent)]
+    NotGrown(#[from] NotGrown),
+    /// It could not be stored.
+    #[error(transparent)]
+    Store(#[from] crate::store::Error),
+    /// A folder of one study holds another.
+    #[error(
+        "this folder holds study \"{held}\" ({held_id}), not \"{name}\" ({id}): use another --out folder"
+    )]
+    OtherStudy {
+        /// The name of the one that is there.
+        held: String,
+        /// Its id.
+        held_id: StudyId,
+        /// The name of the one that was submitted.
+        name: String,
+        /// Its id.
+        id: StudyId,
+    },
+    /// The coordinator is shutting down.
+    #[error("the coordinator is shutting down; submit again once it is back")]
+    Stopped,
+}

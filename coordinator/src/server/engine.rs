@@ -1,0 +1,463 @@
+//! The task that owns the scheduling core: calls become events, commands become actions.
+//!
+//! Everything that decides happens here, one call at a time; what takes time (the disk) happens in
+//! futures that report back. A shard is acknowledged only after its commit has returned.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use proto::v1;
+use study::{CellId, StudyId};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::call::{Call, LeaseAnswer, Replies};
+use super::catalog::{Entry, checkpoints_digest};
+use super::inflow::Held;
+use super::metrics::Metrics;
+use super::outcome::Outcome;
+use crate::core::{Command, Core, Event, Grant, LeaseEpoch, ShardCommit, WorkerId};
+use crate::store::{self, Check, Death, ShardRow, Store, Writer};
+
+/// How often the core hears of time passing.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Leases that are held, for the tasks that receive records.
+#[derive(Clone, Default)]
+pub(super) struct Leases(Arc<Mutex<HashMap<LeaseEpoch, Arc<Held>>>>);
+
+impl Leases {
+    /// The lease, if this worker holds it.
+    pub(super) fn of(&self, worker: WorkerId, epoch: LeaseEpoch) -> Option<Arc<Held>> {
+        let leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        leases.get(&epoch).filter(|held| held.worker == worker).cloned()
+    }
+
+    fn put(&self, held: Held) {
+        let mut leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        leases.insert(held.epoch, Arc::new(held));
+    }
+
+    fn remove(&self, epoch: LeaseEpoch) -> Option<Arc<Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&epoch)
+    }
+
+    fn of_worker(&self, worker: WorkerId) -> Vec<LeaseEpoch> {
+        let leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut epochs: Vec<LeaseEpoch> =
+            leases.values().filter(|held| held.worker == worker).map(|held| held.epoch).collect();
+        epochs.sort_unstable();
+        epochs
+    }
+
+    fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// What a session with a worker keeps.
+#[derive(Default)]
+struct Session {
+    replies: Option<Replies>,
+    revoked: Vec<(LeaseEpoch, String)>,
+}
+
+/// The end of something that took time.
+enum Done {
+    Committed { epoch: LeaseEpoch, records: u64, trials: u64, result: Result<(), store::Error> },
+    Noted(Result<(), store::Error>),
+}
+
+type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
+
+pub(super) struct Engine {
+    pub(super) core: Core,
+    pub(super) store: Arc<Store>,
+    writer: Writer,
+    pub(super) studies: BTreeMap<StudyId, Entry>,
+    /// Whether the folder is of one study.
+    pub(super) single: bool,
+    leases: Leases,
+    sessions: HashMap<WorkerId, Session>,
+    pending: Pending,
+    /// Records that a finished lease has, until its commit.
+    records: HashMap<LeaseEpoch, u64>,
+    outcomes: watch::Sender<BTreeMap<StudyId, Outcome>>,
+    pub(super) metrics: Arc<Metrics>,
+    started: Instant,
+    quiescing: Vec<oneshot::Sender<()>>,
+    draining: bool,
+    /// Answers to the lease request that is being handled.
+    grants: Vec<(Grant, [u8; 32])>,
+    unknown: bool,
+}
+
+impl Engine {
+    pub(super) fn new(
+        core: Core,
+        store: Arc<Store>,
+        single: bool,
+        leases: Leases,
+        outcomes: watch::Sender<BTreeMap<StudyId, Outcome>>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let writer = store.writer();
+        Self {
+            core,
+            store,
+            writer,
+            studies: BTreeMap::new(),
+            single,
+            leases,
+            sessions: HashMap::new(),
+            pending: FuturesUnordered::new(),
+            records: HashMap::new(),
+            outcomes,
+            metrics,
+            started: Instant::now(),
+            quiescing: Vec::new(),
+            draining: false,
+            grants: Vec::new(),
+            unknown: false,
+        }
+    }
+
+    /// Serves calls until all callers are gone.
+    pub(super) async fn run(mut self, mut calls: mpsc::Receiver<Call>) {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                Some(done) = self.pending.next(), if !self.pending.is_empty() => self.done(done),
+                call = calls.recv() => match call {
+                    Some(call) => self.call(call).await,
+                    None => break,
+                },
+                _ = ticks.tick() => self.tell(Event::Tick),
+            }
+            self.metrics.calls.set(calls.len() as u64);
+            self.measure();
+            self.answer_quiescing();
+        }
+        while let Some(done) = self.pending.next().await {
+            self.done(done);
+        }
+    }
+
+    /// Hands an event to the core and carries out what it answers.
+    pub(super) fn tell(&mut self, event: Event) {
+        for command in self.core.handle(self.started.elapsed(), event) {
+            self.carry_out(command);
+        }
+    }
+
+    async fn call(&mut self, call: Call) {
+        match call {
+            Call::Register { name, slots, previous, reply } => {
+                let worker = self.register(name, slots, previous);
+                _ = reply.send(worker);
+            }
+            Call::Lease { worker, wanted, reply } => _ = reply.send(self.lease(worker, wanted)),
+            Call::Heartbeat { worker, leases, reply } => {
+                _ = reply.send(self.heartbeat(worker, leases));
+            }
+            Call::Open { worker, replies, reply } => {
+                let session = self.sessions.get_mut(&worker);
+                let known = session.map(|session| session.replies = Some(replies)).is_some();
+                _ = reply.send(known);
+            }
+            Call::Finish { worker, epoch, digest, tally, trials, records, seconds } => {
+                self.records.insert(epoch, records);
+                self.tell(Event::Finished { worker, epoch, digest, tally, trials, seconds });
+            }
+            Call::Abandon { worker, epoch, reason } => {
+                self.abandon(worker, epoch, reason);
+            }
+            Call::Drain { worker } => self.tell(Event::Drain { worker }),
+            Call::Quiesce { reply } => {
+                self.draining = true;
+                self.quiescing.push(reply);
+            }
+            other => self.studies(other).await,
+        }
+    }
+
+    /// Registers a worker. One that lost its connection has dropped what it held: that goes back,
+    /// and is not counted as a death.
+    fn register(&mut self, name: String, slots: u32, previous: Option<WorkerId>) -> WorkerId {
+        if let Some(previous) = previous.filter(|previous| self.sessions.contains_key(previous)) {
+            for epoch in self.leases.of_worker(previous) {
+                self.abandon(previous, epoch, "its worker had to reconnect".to_owned());
+            }
+            self.tell(Event::Disconnected { worker: previous });
+            self.sessions.remove(&previous);
+        }
+        // Random, so that no worker can speak for another; never twice, over restarts too.
+        let worker = WorkerId(rand::random());
+        self.sessions.insert(worker, Session::default());
+        tracing::info!(%worker, name, slots, "a worker registered");
+        self.tell(Event::Register { worker, name, slots });
+        worker
+    }
+
+    fn lease(&mut self, worker: WorkerId, wanted: u32) -> LeaseAnswer {
+        if !self.sessions.contains_key(&worker) {
+            return LeaseAnswer::Unknown;
+        }
+        (self.grants, self.unknown) = (Vec::new(), false);
+        if !self.draining {
+            self.tell(Event::Request { worker, wanted });
+        }
+        if self.unknown {
+            self.sessions.remove(&worker);
+            return LeaseAnswer::Unknown;
+        }
+        let grants = std::mem::take(&mut self.grants);
+        LeaseAnswer::Granted { grants, idle: !self.core.has_work() }
+    }
+
+    fn heartbeat(&mut self, worker: WorkerId, leases: Vec<LeaseEpoch>) -> Option<Vec<(LeaseEpoch, String)>> {
+        self.unknown = false;
+        self.tell(Event::Heartbeat { worker, leases });
+        let session = self.sessions.get_mut(&worker)?;
+        if self.unknown {
+            self.sessions.remove(&worker);
+            return None;
+        }
+        Some(std::mem::take(&mut session.revoked))
+    }
+
+    fn abandon(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: String) {
+        self.end(epoch);
+        self.metrics.retries.add(1);
+        self.tell(Event::Abandoned { worker, epoch, reason });
+    }
+
+    /// Forgets a lease and the records that came under it.
+    fn end(&mut self, epoch: LeaseEpoch) {
+        self.records.remove(&epoch);
+        if self.leases.remove(epoch).is_some() {
+            self.writer.discard(epoch.0);
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Grant { worker, grant } => self.grant(worker, grant),
+            Command::NothingNow { .. } => {}
+            Command::UnknownWorker { worker } => {
+                self.unknown = true;
+                self.sessions.remove(&worker);
+            }
+            Command::Commit { epoch, shard } => self.commit(epoch, shard),
+            Command::Acknowledge { worker, epoch } => {
+                self.leases.remove(epoch);
+                self.reply(worker, v1::Committed { lease: epoch.0 }.into());
+            }
+            Command::Reject { worker, epoch, reason } => {
+                tracing::warn!(%worker, lease = %epoch, %reason, "a shard was refused");
+                self.retire(worker, epoch, reason.to_string());
+            }
+            Command::Revoke { worker, epoch, reason } => {
+                tracing::debug!(%worker, lease = %epoch, %reason, "a lease was revoked");
+                self.retire(worker, epoch, reason.to_string());
+            }
+            Command::RecordDeath { study, cell, range, deaths, worker, reason } => {
+                self.metrics.deaths.add(1);
+                let reason = format!("{worker}: {reason}");
+                tracing::warn!(%study, %cell, ?range, deaths, reason, "a worker was lost");
+                let death = Death { cell, range, deaths, reason };
+                let store = Arc::clone(&self.store);
+                self.note(async move { store.record_death(study, &death).await });
+            }
+            Command::RecordCheck { study, cell, range, digest, agreed, worker } => {
+                self.metrics.checks.add(1);
+                let check = Check { cell, range, digest, agreed, worker: worker.to_string() };
+                let store = Arc::clone(&self.store);
+                self.note(async move { store.record_check(study, &check).await });
+            }
+            Command::Quarantined { study, cell, range, deaths, reason } => {
+                tracing::error!(%study, %cell, ?range, deaths, reason, "trials were given up");
+            }
+            Command::Alarm(alarm) => {
+                self.metrics.alarms.add(1);
+                let outcome = Outcome::alarmed(&alarm);
+                tracing::error!("{outcome}");
+                self.conclude(alarm.study, outcome, store::State::Alarmed);
+            }
+            Command::CellClosed { study, cell, replicates } => {
+                if let Some(entry) = self.studies.get_mut(&study) {
+                    entry.closed.insert(cell, replicates);
+                }
+            }
+            Command::StudyDone { study } => {
+                let quarantined =
+                    self.core.study(study).map_or_else(Vec::new, |view| view.quarantined);
+                let outcome = Outcome::ended(&quarantined);
+                let state = match outcome {
+                    Outcome::Complete => store::State::Done,
+                    _ => store::State::Active,
+                };
+                self.conclude(study, outcome, state);
+            }
+        }
+    }
+
+    fn grant(&mut self, worker: WorkerId, grant: Grant) {
+        let Some(entry) = self.studies.get(&grant.study) else { return };
+        let Some((cell, rows)) = entry.cell(grant.cell) else { return };
+        let revision = entry.revision;
+        self.leases.put(Held {
+            epoch: grant.epoch,
+            worker,
+            study: grant.study,
+            cell: grant.cell,
+            range: grant.range.clone(),
+            check: grant.check,
+            checkpoints: Arc::clone(&cell.checkpoints),
+            rows,
+            detail: entry.plan.study.detail,
+        });
+        self.metrics.leases.add(1);
+        self.grants.push((grant, revision));
+    }
+
+    /// Makes a shard durable; the core hears of it when it is.
+    fn commit(&mut self, epoch: LeaseEpoch, shard: ShardCommit) {
+        let ShardCommit { study, cell, range, digest, tally, worker, seconds } = shard;
+        let records = self.records.remove(&epoch).unwrap_or(0);
+        let Some(checkpoints) = self.checkpoints(study, cell) else { return };
+        let trials = trials(&range);
+        let row = ShardRow {
+            study,
+            cell,
+            range,
+            checkpoints,
+            digest,
+            tally: tally.encode().into(),
+            records,
+            worker: worker.to_string(),
+            seconds,
+        };
+        let writer = self.writer.clone();
+        self.pending.push(Box::pin(async move {
+            let result = writer.commit(epoch.0, row).await.map(|_| ());
+            Done::Committed { epoch, records, trials, result }
+        }));
+    }
+
+    fn checkpoints(&self, study: StudyId, cell: CellId) -> Option<[u8; 32]> {
+        let (cell, _) = self.studies.get(&study)?.cell(cell)?;
+        Some(checkpoints_digest(&cell.checkpoints))
+    }
+
+    /// Writes something down on the side; a failure is logged, and made good by recomputing.
+    pub(super) fn note(
+        &mut self,
+        write: impl Future<Output = Result<(), store::Error>> + Send + 'static,
+    ) {
+        self.pending.push(Box::pin(async move { Done::Noted(write.await) }));
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Committed { epoch, records, trials, result: Ok(()) } => {
+                self.metrics.shards.add(1);
+                self.metrics.trials.add(trials);
+                self.metrics.records.add(records);
+                self.tell(Event::Committed { epoch });
+            }
+            Done::Committed { epoch, result: Err(error), .. } => {
+                self.metrics.commit_failures.add(1);
+                tracing::error!(lease = %epoch, %error, "a shard could not be made durable");
+                let fatal = error.needs_attention().then(|| error.to_string());
+                self.tell(Event::CommitFailed { epoch, reason: error.to_string() });
+                if let Some(reason) = fatal {
+                    self.stall(reason);
+                }
+            }
+            Done::Noted(Ok(())) => {}
+            Done::Noted(Err(error)) => tracing::error!(%error, "the ledger could not be written"),
+        }
+    }
+
+    /// The disk refuses: every study that is being run is told why. Running it again resumes it.
+    fn stall(&mut self, reason: String) {
+        let studies: Vec<StudyId> = self.studies.keys().copied().collect();
+        for study in studies {
+            self.outcomes.send_modify(|outcomes| {
+                let outcome = outcomes.entry(study).or_insert(Outcome::Running);
+                if *outcome == Outcome::Running {
+                    *outcome = Outcome::Failed(reason.clone());
+                }
+            });
+        }
+    }
+
+    /// A lease is over without its shard: drop what came, and tell the worker.
+    fn retire(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: String) {
+        self.end(epoch);
+        self.metrics.retries.add(1);
+        if let Some(session) = self.sessions.get_mut(&worker) {
+            session.revoked.push((epoch, reason.clone()));
+        }
+        self.reply(worker, v1::Rejected { lease: epoch.0, reason }.into());
+    }
+
+    /// Sends a worker what has become of a shard. One that does not listen hears of it by losing
+    /// the lease.
+    fn reply(&mut self, worker: WorkerId, message: v1::record_reply::Message) {
+        let reply = v1::RecordReply { message: Some(message) };
+        if let Some(Session { replies: Some(replies), .. }) = self.sessions.get(&worker)
+            && replies.send(reply).is_err()
+        {
+            tracing::debug!(%worker, "a worker is gone before its reply");
+        }
+    }
+
+    /// A study has come to an end, for now.
+    fn conclude(&mut self, study: StudyId, outcome: Outcome, state: store::State) {
+        let reason = outcome.to_string();
+        let store = Arc::clone(&self.store);
+        self.note(async move { store.set_state(study, state, &reason).await });
+        self.announce(study, outcome);
+    }
+
+    /// Lets waiting callers know.
+    pub(super) fn announce(&mut self, study: StudyId, outcome: Outcome) {
+        self.outcomes.send_modify(|outcomes| _ = outcomes.insert(study, outcome));
+    }
+
+    /// What has become of a study.
+    pub(super) fn outcome(&self, study: StudyId) -> Option<Outcome> {
+        self.outcomes.borrow().get(&study).cloned()
+    }
+
+    /// Whether nothing new is taken in.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    fn measure(&self) {
+        self.metrics.leases_held.set(self.leases.len() as u64);
+        self.metrics.workers.set(self.sessions.len() as u64);
+        self.metrics.commits.set(self.pending.len() as u64);
+    }
+
+    fn answer_quiescing(&mut self) {
+        if self.draining && self.core.leases() == 0 && self.pending.is_empty() {
+            self.quiescing.drain(..).for_each(|reply| _ = reply.send(()));
+        }
+    }
+}
+
+fn trials(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}

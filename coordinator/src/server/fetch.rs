@@ -1,0 +1,80 @@
+//! A sealed dataset as a stream of chunks.
+
+use std::path::{Path, PathBuf};
+
+use futures_util::Stream;
+use proto::limits::MAX_CHUNK_BYTES;
+use proto::v1::ResultChunk;
+use study::StudyId;
+use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
+
+/// Chunks that wait for a slow receiver.
+const AHEAD: usize = 4;
+
+/// Where sealed datasets are.
+pub trait Datasets: Send + Sync {
+    /// The folder of a study's sealed dataset, if there is one.
+    fn folder(&self, study: StudyId) -> Option<PathBuf>;
+}
+
+/// Every file of a dataset, in order of name, piece by piece.
+pub(super) fn chunks(folder: PathBuf) -> impl Stream<Item = Result<ResultChunk, Status>> {
+    let (chunks, stream) = mpsc::channel(AHEAD);
+    tokio::spawn(async move {
+        if let Err(status) = send_all(&folder, &chunks).await {
+            _ = chunks.send(Err(status)).await;
+        }
+    });
+    ReceiverStream::new(stream)
+}
+
+type Chunks = mpsc::Sender<Result<ResultChunk, Status>>;
+
+async fn send_all(folder: &Path, chunks: &Chunks) -> Result<(), Status> {
+    let names = names(folder).map_err(|error| unreadable(&error))?;
+    for name in names {
+        send(folder, name, chunks).await?;
+    }
+    Ok(())
+}
+
+/// Files of the dataset and of its folders; what begins with a dot is not part of it.
+fn names(folder: &Path) -> std::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    let mut open = vec![String::new()];
+    while let Some(prefix) = open.pop() {
+        for entry in std::fs::read_dir(folder.join(&prefix))? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with('.') {
+                continue;
+            }
+            let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
+            if entry.file_type()?.is_dir() { open.push(path) } else { names.push(path) }
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+async fn send(folder: &Path, name: String, chunks: &Chunks) -> Result<(), Status> {
+    let file = tokio::fs::File::open(folder.join(&name)).await;
+    let mut file = file.map_err(|error| unreadable(&error))?;
+    loop {
+        let mut data = Vec::with_capacity(MAX_CHUNK_BYTES);
+        let mut rest = (&mut file).take(MAX_CHUNK_BYTES as u64);
+        let read = rest.read_to_end(&mut data).await.map_err(|error| unreadable(&error))?;
+        let last = read < MAX_CHUNK_BYTES;
+        let chunk = ResultChunk { name: name.clone(), data: data.into(), last };
+        if chunks.send(Ok(chunk)).await.is_err() || last {
+            return Ok(());
+        }
+    }
+}
+
+fn unreadable(error: &std::io::Error) -> Status {
+    Status::internal(format!("the dataset cannot be read: {error}"))
+}

@@ -1,0 +1,374 @@
+//! The coordinator as a process part: scheduling core and store behind gRPC.
+
+mod auth;
+mod call;
+mod catalog;
+mod engine;
+mod fetch;
+mod inflow;
+mod listen;
+mod metrics;
+mod outcome;
+mod results;
+mod status;
+mod studies;
+mod submission;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::Stream;
+use proto::limits::MAX_MESSAGE_BYTES;
+use proto::v1;
+use proto::v1::studies_server::StudiesServer;
+use proto::v1::workers_server::WorkersServer;
+use study::StudyId;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::server::{Connected, Router};
+use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+
+pub use auth::{Exposed, Token, TokenError};
+pub use catalog::{Definition, PlanError, SubmitError, checkpoints_digest};
+pub use fetch::Datasets;
+pub use metrics::Metrics;
+pub use outcome::Outcome;
+pub use results::{CellResults, ReadError, Results, decode};
+
+use auth::Guard;
+use call::Call;
+use engine::{Engine, Leases};
+use studies::StudyService;
+use workers::{WorkerService, ask};
+
+use crate::core::{Core, LeaseEpoch, Settings};
+use crate::store::{self, DamagedShard, Options, Reader, Store};
+
+/// Calls that may wait for the engine; beyond that callers wait.
+const CALLS: usize = 1024;
+
+/// HTTP/2 streams that one connection may have open.
+const STREAMS: u32 = 256;
+
+/// A connection that does not answer for this long is closed.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// How a coordinator is run.
+pub struct Config {
+    /// Where the ledger and the segments are.
+    pub dir: PathBuf,
+    /// Where workers and clients connect.
+    pub listen: SocketAddr,
+    /// Where Prometheus reads.
+    pub metrics: Option<SocketAddr>,
+    /// What callers have to show.
+    pub token: Option<Token>,
+    /// How connections are encrypted.
+    pub tls: Option<Tls>,
+    /// Whether to listen beyond loopback without protection.
+    pub insecure: bool,
+    /// Whether the folder is of one study.
+    pub single: bool,
+    /// Settings of the scheduling core.
+    pub settings: Settings,
+    /// How often workers report.
+    pub heartbeat: Duration,
+    /// The digest that proves this program's arithmetic.
+    pub numerics: String,
+    /// The program's version.
+    pub version: String,
+    /// Where sealed datasets are.
+    pub datasets: Arc<dyn Datasets>,
+}
+
+/// Certificates in PEM.
+#[derive(Clone)]
+pub struct Tls {
+    /// The server's certificate.
+    pub certificate: Vec<u8>,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The authority whose client certificates are accepted.
+    pub clients: Option<Vec<u8>>,
+}
+
+/// A coordinator that cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The folder.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// Its studies.
+    #[error("a study of the ledger cannot be taken up again: {0}")]
+    Study(SubmitError),
+    /// The address.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
+    /// The port.
+    #[error("cannot listen on {address}: {source}; choose another port, or 0 for any")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The certificates.
+    #[error("the certificates cannot be used: {0}; make new ones with `regretta cert`")]
+    Tls(#[source] tonic::transport::Error),
+}
+
+/// What was found at the start that a user should know of.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// Bytes of unacknowledged records that a crash had torn.
+    pub torn_bytes: u64,
+    /// Shards that did not survive, and are computed anew.
+    pub damaged: Vec<DamagedShard>,
+    /// Whether the ledger was rebuilt from the segments.
+    pub rebuilt: bool,
+}
+
+/// A running coordinator.
+pub struct Coordinator {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Where its metrics are.
+    pub metrics_address: Option<SocketAddr>,
+    /// What was found at the start.
+    pub found: Found,
+    handle: Handle,
+    stop: CancellationToken,
+    tasks: Vec<JoinHandle<()>>,
+    engine: JoinHandle<()>,
+}
+
+/// The way to a running coordinator from within its process.
+#[derive(Clone)]
+pub struct Handle {
+    calls: mpsc::Sender<Call>,
+    outcomes: watch::Receiver<BTreeMap<StudyId, Outcome>>,
+    metrics: Arc<Metrics>,
+    reader: Reader,
+}
+
+impl Coordinator {
+    /// Opens the folder, takes its studies up again and listens.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let authenticated =
+            config.token.is_some() || config.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+        let address = config.listen;
+        auth::admit_address(address.ip(), config.tls.is_some(), authenticated, config.insecure)?;
+        let refused = |source| StartError::Listen { address, source };
+        let listener = listen::bind(address).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        let mut running = Self::serve(config, listen::incoming(listener)).await?;
+        running.address = address;
+        tracing::info!(%address, "listening");
+        Ok(running)
+    }
+
+    /// The same over connections from anywhere, for tests over a simulated network.
+    pub async fn serve<IO>(
+        config: Config,
+        incoming: impl Stream<Item = io::Result<IO>> + Send + 'static,
+    ) -> Result<Self, StartError>
+    where
+        IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+    {
+        let options = Options { numerics: &config.numerics, version: &config.version };
+        let (store, recovered) = Store::open(&config.dir, options).await?;
+        let (store, metrics) = (Arc::new(store), Arc::new(Metrics::default()));
+        let (calls, requests) = mpsc::channel(CALLS);
+        let (outcomes, watched) = watch::channel(BTreeMap::new());
+        let leases = Leases::default();
+        let core = Core::new(config.settings.clone(), LeaseEpoch(recovered.first_epoch));
+        let mut engine = Engine::new(
+            core,
+            Arc::clone(&store),
+            config.single,
+            leases.clone(),
+            outcomes,
+            Arc::clone(&metrics),
+        );
+        for study in recovered.studies {
+            engine.restore(study).await.map_err(StartError::Study)?;
+        }
+        let handle = Handle {
+            calls: calls.clone(),
+            outcomes: watched,
+            metrics: Arc::clone(&metrics),
+            reader: store.reader(),
+        };
+        let stop = CancellationToken::new();
+        let router = router(&config, calls, leases, store, Arc::clone(&metrics)).await?;
+        let mut tasks = Vec::new();
+        let mut metrics_address = None;
+        if let Some(address) = config.metrics {
+            let refused = |source| StartError::Listen { address, source };
+            let listener = metrics::bind(address).await.map_err(refused)?;
+            metrics_address = Some(listener.local_addr().map_err(refused)?);
+            let served = metrics::serve(metrics, listener, stop.clone());
+            tasks.push(tokio::spawn(async { log_failure("metrics", served.await) }));
+        }
+        let served = router.serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
+        tasks.push(tokio::spawn(async { log_failure("the server", served.await) }));
+        let engine = tokio::spawn(engine.run(requests));
+        let found = Found {
+            torn_bytes: recovered.torn_bytes,
+            damaged: recovered.damaged,
+            rebuilt: recovered.rebuilt,
+        };
+        let address = config.listen;
+        Ok(Self { address, metrics_address, found, handle, stop, tasks, engine })
+    }
+
+    /// The way in from this process.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Grants nothing more, waits up to `grace` for what is held, then closes.
+    pub async fn stop(self, grace: Duration) {
+        let Self { handle, stop, tasks, engine, .. } = self;
+        // Beyond the grace what is held is recomputed by whoever comes next.
+        _ = tokio::time::timeout(grace, handle.quiesce()).await;
+        stop.cancel();
+        drop(handle);
+        for task in tasks {
+            let abort = task.abort_handle();
+            if tokio::time::timeout(Duration::from_secs(2), task).await.is_err() {
+                abort.abort();
+            }
+        }
+        engine.abort();
+        _ = engine.await;
+    }
+}
+
+fn log_failure<E: std::fmt::Display>(what: &str, result: Result<(), E>) {
+    if let Err(error) = result {
+        tracing::error!(%error, "{what} stopped");
+    }
+}
+
+/// All services behind one port.
+async fn router(
+    config: &Config,
+    calls: mpsc::Sender<Call>,
+    leases: Leases,
+    store: Arc<Store>,
+    metrics: Arc<Metrics>,
+) -> Result<Router, StartError> {
+    let certificates = config.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+    let guard = Guard { token: config.token.clone(), certificates };
+    let workers = WorkersServer::new(WorkerService {
+        calls: calls.clone(),
+        leases,
+        store,
+        metrics,
+        numerics: config.numerics.as_str().into(),
+        version: config.version.as_str().into(),
+        heartbeat: config.heartbeat,
+        lease: config.settings.lease,
+    })
+    .max_decoding_message_size(MAX_MESSAGE_BYTES)
+    .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    let studies = StudiesServer::new(StudyService { calls, datasets: Arc::clone(&config.datasets) })
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(4 * MAX_MESSAGE_BYTES);
+    let (reporter, health) = tonic_health::server::health_reporter();
+    reporter.set_serving::<WorkersServer<WorkerService>>().await;
+    reporter.set_serving::<StudiesServer<StudyService>>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(proto::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .expect("the descriptors were made by the compiler");
+    let mut server = Server::builder()
+        .max_concurrent_streams(STREAMS)
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE));
+    if let Some(tls) = &config.tls {
+        server = server.tls_config(tls_config(tls)).map_err(StartError::Tls)?;
+    }
+    Ok(server
+        .add_service(health)
+        .add_service(InterceptedService::new(reflection, guard.clone()))
+        .add_service(InterceptedService::new(workers, guard.clone()))
+        .add_service(InterceptedService::new(studies, guard)))
+}
+
+fn tls_config(tls: &Tls) -> ServerTlsConfig {
+    let identity = Identity::from_pem(&tls.certificate, &tls.key);
+    let config = ServerTlsConfig::new().identity(identity);
+    match &tls.clients {
+        // A token is as good, so that a certificate may be missing; a wrong one is refused.
+        Some(authority) => {
+            config.client_ca_root(Certificate::from_pem(authority)).client_auth_optional(true)
+        }
+        None => config,
+    }
+}
+
+impl Handle {
+    /// Takes in a study, or what it has grown to.
+    pub async fn submit(&self, definition: Definition) -> Result<StudyId, SubmitError> {
+        let answer = ask(&self.calls, |reply| Call::Submit { definition, reply }).await;
+        answer.unwrap_or(Err(SubmitError::Stopped))
+    }
+
+    /// A study's progress.
+    pub async fn status(&self, study: StudyId) -> Option<v1::StudyStatus> {
+        ask(&self.calls, |reply| Call::Status { study, reply }).await.ok().flatten()
+    }
+
+    /// Waits until nothing more happens to a study by itself.
+    pub async fn outcome(&self, study: StudyId) -> Outcome {
+        let mut outcomes = self.outcomes.clone();
+        let ended = |all: &BTreeMap<StudyId, Outcome>| all.get(&study).is_some_and(Outcome::is_final);
+        match outcomes.wait_for(ended).await {
+            Ok(all) => all.get(&study).cloned().unwrap_or(Outcome::Running),
+            Err(_) => Outcome::Failed("the coordinator stopped".to_owned()),
+        }
+    }
+
+    /// All studies and what has become of them, now and at every change.
+    pub fn outcomes(&self) -> watch::Receiver<BTreeMap<StudyId, Outcome>> {
+        self.outcomes.clone()
+    }
+
+    /// The shards of a complete study; `None` where cells are still open.
+    pub async fn results(&self, study: StudyId) -> Result<Option<Results>, store::Error> {
+        let answer = ask(&self.calls, |reply| Call::Results { study, reply }).await;
+        answer.unwrap_or(Err(store::Error::Closed))
+    }
+
+    /// Notes that the dataset of a study is in place; its segments are deleted.
+    pub async fn sealed(&self, study: StudyId, digest: [u8; 32]) -> Result<(), store::Error> {
+        let answer = ask(&self.calls, |reply| Call::Sealed { study, digest, reply }).await;
+        answer.unwrap_or(Err(store::Error::Closed))
+    }
+
+    /// Reads the records of live shards.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Counters and gauges.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    async fn quiesce(&self) {
+        // A coordinator that has stopped is quiet.
+        _ = ask(&self.calls, |reply| Call::Quiesce { reply }).await;
+    }
+}

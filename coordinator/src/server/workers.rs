@@ -1,0 +1,329 @@
+//! The service that workers call.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt, stream};
+use proto::convert::{self, Finish, Handed, Heartbeat, Part, Registered, Registration};
+use proto::limits::{MAX_BATCH_BYTES, MAX_CHUNK_BYTES, MAX_MESSAGE_BYTES};
+use proto::v1;
+use proto::v1::workers_server::Workers;
+use study::tally::Tally;
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::call::{Call, LeaseAnswer};
+use super::engine::Leases;
+use super::inflow::{Claimed, Inflow};
+use super::metrics::Metrics;
+use crate::core::{LeaseEpoch, WorkerId};
+use crate::store::{Store, Writer};
+
+/// Replies about parts that may wait for a worker; beyond that its stream is not read on.
+const ACCEPTED_AHEAD: usize = 64;
+
+/// How soon a worker asks again where work may appear at any moment, and where there is none.
+const SOON: Duration = Duration::from_millis(20);
+const LATER: Duration = Duration::from_millis(250);
+
+type Outgoing<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[derive(Clone)]
+pub(super) struct WorkerService {
+    pub(super) calls: mpsc::Sender<Call>,
+    pub(super) leases: Leases,
+    pub(super) store: Arc<Store>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) numerics: Arc<str>,
+    pub(super) version: Arc<str>,
+    pub(super) heartbeat: Duration,
+    pub(super) lease: Duration,
+}
+
+/// Puts a call to the engine and waits for its answer.
+pub(super) async fn ask<T>(
+    calls: &mpsc::Sender<Call>,
+    call: impl FnOnce(oneshot::Sender<T>) -> Call,
+) -> Result<T, Status> {
+    let (reply, answer) = oneshot::channel();
+    let stopping = || Status::unavailable("the coordinator is shutting down");
+    calls.send(call(reply)).await.map_err(|_| stopping())?;
+    answer.await.map_err(|_| stopping())
+}
+
+fn unknown() -> Status {
+    Status::not_found("this worker is not registered; it has to register again")
+}
+
+impl WorkerService {
+    /// Only the same program may join: its numbers must be those of every other worker.
+    fn same_program(&self, registration: &Registration) -> Result<(), Status> {
+        if *registration.version != *self.version {
+            return Err(Status::failed_precondition(format!(
+                "the worker is regretta {}, and the coordinator {}: use the same version",
+                registration.version, self.version
+            )));
+        }
+        if *registration.numerics != *self.numerics {
+            return Err(Status::failed_precondition(format!(
+                "the worker computes other numbers: its numerics digest is {}, and the coordinator's {}; \
+                 run `regretta doctor` on both machines and use the same binary",
+                registration.numerics, self.numerics
+            )));
+        }
+        Ok(())
+    }
+
+    async fn definition(&self, study: study::StudyId) -> Result<v1::StudyDefinition, Status> {
+        let definition = ask(&self.calls, |reply| Call::Definition { study, reply }).await?;
+        definition.ok_or_else(|| Status::not_found(format!("there is no study {study}")))
+    }
+}
+
+#[tonic::async_trait]
+impl Workers for WorkerService {
+    async fn register(
+        &self,
+        request: Request<v1::RegisterRequest>,
+    ) -> Result<Response<v1::RegisterReply>, Status> {
+        let registration = Registration::try_from(request.into_inner())?;
+        self.same_program(&registration)?;
+        let Registration { name, slots, previous, .. } = registration;
+        let previous = previous.map(WorkerId);
+        let call = |reply| Call::Register { name, slots, previous, reply };
+        let worker = ask(&self.calls, call).await?;
+        let registered = Registered {
+            worker_id: worker.0,
+            heartbeat: self.heartbeat,
+            lease: self.lease,
+            max_message_bytes: MAX_MESSAGE_BYTES,
+            max_batch_bytes: MAX_BATCH_BYTES,
+        };
+        Ok(Response::new(registered.into()))
+    }
+
+    async fn lease(
+        &self,
+        request: Request<v1::LeaseRequest>,
+    ) -> Result<Response<v1::LeaseReply>, Status> {
+        let request = convert::Request::try_from(request.into_inner())?;
+        let worker = WorkerId(request.worker_id);
+        let call = |reply| Call::Lease { worker, wanted: request.wanted, reply };
+        let LeaseAnswer::Granted { grants, idle } = ask(&self.calls, call).await? else {
+            return Err(unknown());
+        };
+        let wait = match (grants.is_empty(), idle) {
+            (false, _) => Duration::ZERO,
+            (true, false) => SOON,
+            (true, true) => LATER,
+        };
+        let lease = |(grant, revision): (crate::core::Grant, [u8; 32])| convert::Lease {
+            epoch: grant.epoch.0,
+            study: grant.study,
+            cell: grant.cell,
+            replicates: grant.range,
+            check: grant.check,
+            revision,
+        };
+        let leases = grants.into_iter().map(lease).collect();
+        Ok(Response::new(convert::Leases { leases, wait, draining: false }.into()))
+    }
+
+    async fn heartbeat(
+        &self,
+        request: Request<v1::HeartbeatRequest>,
+    ) -> Result<Response<v1::HeartbeatReply>, Status> {
+        let heartbeat = Heartbeat::try_from(request.into_inner())?;
+        let worker = WorkerId(heartbeat.worker_id);
+        let leases = heartbeat.leases.iter().map(|progress| LeaseEpoch(progress.lease)).collect();
+        let call = |reply| Call::Heartbeat { worker, leases, reply };
+        let revoked = ask(&self.calls, call).await?.ok_or_else(unknown)?;
+        let revoked = revoked
+            .into_iter()
+            .map(|(epoch, reason)| convert::Revocation { lease: epoch.0, reason })
+            .collect();
+        Ok(Response::new(convert::Beat { revoked, draining: false }.into()))
+    }
+
+    async fn fetch_study(
+        &self,
+        request: Request<v1::FetchStudyRequest>,
+    ) -> Result<Response<v1::StudyDefinition>, Status> {
+        let query = convert::StudyQuery::try_from(request.into_inner())?;
+        Ok(Response::new(self.definition(query.study).await?))
+    }
+
+    type FetchFileStream = Outgoing<v1::FileChunk>;
+
+    async fn fetch_file(
+        &self,
+        request: Request<v1::FetchFileRequest>,
+    ) -> Result<Response<Self::FetchFileStream>, Status> {
+        let query = convert::FileQuery::try_from(request.into_inner())?;
+        let file = self.store.file(query.digest).await;
+        let file = file.map_err(|error| Status::not_found(error.to_string()))?;
+        let chunks = (0..file.len()).step_by(MAX_CHUNK_BYTES).map(move |start| {
+            let end = file.len().min(start + MAX_CHUNK_BYTES);
+            Ok(v1::FileChunk { data: file.slice(start..end) })
+        });
+        Ok(Response::new(Box::pin(stream::iter(chunks))))
+    }
+
+    type StreamStream = Outgoing<v1::RecordReply>;
+
+    async fn stream(
+        &self,
+        request: Request<Streaming<v1::RecordStream>>,
+    ) -> Result<Response<Self::StreamStream>, Status> {
+        let (accepted, accepted_replies) = mpsc::channel(ACCEPTED_AHEAD);
+        let (ended, ended_replies) = mpsc::unbounded_channel();
+        let reception = Reception {
+            service: self.clone(),
+            writer: self.store.writer(),
+            inflows: HashMap::new(),
+            accepted,
+            ended,
+        };
+        tokio::spawn(reception.run(request.into_inner()));
+        let replies = stream::select(
+            ReceiverStream::new(accepted_replies),
+            UnboundedReceiverStream::new(ended_replies).map(Ok),
+        );
+        Ok(Response::new(Box::pin(replies)))
+    }
+
+    async fn drain(
+        &self,
+        request: Request<v1::DrainRequest>,
+    ) -> Result<Response<v1::DrainReply>, Status> {
+        let worker = WorkerId(request.into_inner().worker_id);
+        // A coordinator that stops has nothing to drain from.
+        _ = self.calls.send(Call::Drain { worker }).await;
+        Ok(Response::new(v1::DrainReply {}))
+    }
+}
+
+/// Receives the records of one worker.
+struct Reception {
+    service: WorkerService,
+    writer: Writer,
+    inflows: HashMap<LeaseEpoch, Inflow>,
+    accepted: mpsc::Sender<Result<v1::RecordReply, Status>>,
+    ended: mpsc::UnboundedSender<v1::RecordReply>,
+}
+
+impl Reception {
+    async fn run(mut self, mut messages: Streaming<v1::RecordStream>) {
+        let result = self.receive(&mut messages).await;
+        if let Err(status) = result {
+            tracing::debug!(%status, "a record stream ended");
+            _ = self.accepted.send(Err(status)).await;
+        }
+    }
+
+    async fn receive(&mut self, messages: &mut Streaming<v1::RecordStream>) -> Result<(), Status> {
+        let Some(first) = messages.message().await? else { return Ok(()) };
+        let Handed::Open { worker_id } = Handed::try_from(first)? else {
+            return Err(Status::invalid_argument("a record stream begins with its worker's id"));
+        };
+        let worker = WorkerId(worker_id);
+        let replies = self.ended.clone();
+        let open = |reply| Call::Open { worker, replies, reply };
+        if !ask(&self.service.calls, open).await? {
+            return Err(unknown());
+        }
+        while let Some(message) = messages.message().await? {
+            match Handed::try_from(message)? {
+                Handed::Open { .. } => {
+                    return Err(Status::invalid_argument("a record stream is opened once"));
+                }
+                Handed::Part(part) => self.part(worker, part).await?,
+                Handed::Finish(finish) => self.finish(worker, finish).await?,
+                Handed::Abandon { lease, reason } => {
+                    let epoch = LeaseEpoch(lease);
+                    self.inflows.remove(&epoch);
+                    self.call(Call::Abandon { worker, epoch, reason }).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn call(&self, call: Call) -> Result<(), Status> {
+        let stopping = |_| Status::unavailable("the coordinator is shutting down");
+        self.service.calls.send(call).await.map_err(stopping)
+    }
+
+    /// The state of a lease's records; `None` where the worker does not hold it (any more).
+    fn inflow(&mut self, worker: WorkerId, epoch: LeaseEpoch) -> Option<&mut Inflow> {
+        let Some(held) = self.service.leases.of(worker, epoch) else {
+            self.inflows.remove(&epoch);
+            return None;
+        };
+        Some(self.inflows.entry(epoch).or_insert_with(|| Inflow::new(held)))
+    }
+
+    async fn part(&mut self, worker: WorkerId, part: Part) -> Result<(), Status> {
+        let epoch = LeaseEpoch(part.lease);
+        let Some(inflow) = self.inflow(worker, epoch) else {
+            self.reject(epoch, "this worker does not hold this lease");
+            return Ok(());
+        };
+        if let Err(mismatch) = inflow.part(part.sequence, &part.batch) {
+            return self.refuse(worker, epoch, &mismatch.to_string()).await;
+        }
+        self.service.metrics.bytes.add(part.batch.len() as u64);
+        // Waits while the disk is behind; the worker is then not read from, and waits too.
+        if let Err(error) = self.writer.append(epoch.0, part.batch).await {
+            return self.refuse(worker, epoch, &error.to_string()).await;
+        }
+        let reply = convert::Reply::Accepted { lease: part.lease, sequence: part.sequence };
+        let gone = |_| Status::cancelled("the worker is gone");
+        self.accepted.send(Ok(reply.into())).await.map_err(gone)
+    }
+
+    async fn finish(&mut self, worker: WorkerId, finish: Finish) -> Result<(), Status> {
+        let epoch = LeaseEpoch(finish.lease);
+        let Some(inflow) = self.inflow(worker, epoch) else {
+            self.reject(epoch, "this worker does not hold this lease");
+            return Ok(());
+        };
+        let Finish { digest, records, trials, seconds, .. } = finish;
+        let checked = Tally::decode(&finish.tally).map_err(|error| error.to_string());
+        let checked = checked.and_then(|tally| {
+            let claimed = Claimed { digest, records, trials };
+            inflow.finish(&claimed, &tally).map(|()| tally).map_err(|error| error.to_string())
+        });
+        match checked {
+            Err(reason) => self.refuse(worker, epoch, &reason).await,
+            Ok(tally) => {
+                self.inflows.remove(&epoch);
+                let finish =
+                    Call::Finish { worker, epoch, digest, tally, trials, records, seconds };
+                self.call(finish).await
+            }
+        }
+    }
+
+    /// What came is not what was leased: the lease ends, and the worker hears why.
+    async fn refuse(
+        &mut self,
+        worker: WorkerId,
+        epoch: LeaseEpoch,
+        reason: &str,
+    ) -> Result<(), Status> {
+        tracing::warn!(%worker, lease = %epoch, reason, "records were refused");
+        self.inflows.remove(&epoch);
+        self.reject(epoch, reason);
+        self.call(Call::Abandon { worker, epoch, reason: reason.to_owned() }).await
+    }
+
+    fn reject(&self, epoch: LeaseEpoch, reason: &str) {
+        let reason = convert::reason(reason);
+        // A worker that is gone needs no answer.
+        _ = self.ended.send(convert::Reply::Rejected { lease: epoch.0, reason }.into());
+    }
+}
