@@ -1,37 +1,36 @@
 //! The hypotheses of the paper's statements, with a reason where they do not hold.
 
-use super::{Acquisition, At, Context, Design, Method, Setting};
+use super::{Acquisition, At, Conditions, Design, Method, Setting};
 use crate::theorem2;
 
 /// Holds always.
 #[expect(clippy::unnecessary_wraps, reason = "checks of the registry share one signature")]
-pub(super) fn always(_: &Context) -> Result<(), String> {
+pub(super) fn always(_: &Conditions) -> Result<(), String> {
     Ok(())
 }
 
 /// Lemmas 1 and 3: N >= T + 2 for some T > t (and T <= K in the compact setting).
-pub(super) fn lemma(context: &Context) -> Result<(), String> {
-    degrees(context, 3, "N >= T + 2 with t < T")?;
-    estimated(context)?;
-    basis(context)
+pub(super) fn lemma(conditions: &Conditions) -> Result<(), String> {
+    degrees(conditions, 3, "N >= T + 2 with t < T")?;
+    estimated(conditions)?;
+    basis(conditions)
 }
 
 /// The proof's bound on K, which no estimator enters.
-pub(super) fn lemma_without_estimate(context: &Context) -> Result<(), String> {
-    degrees(context, 3, "N >= T + 2 with t < T")?;
-    basis(context)
+pub(super) fn lemma_without_estimate(conditions: &Conditions) -> Result<(), String> {
+    degrees(conditions, 3, "N >= T + 2 with t < T")?;
+    basis(conditions)
 }
 
 /// The mean and variance of squared errors: chi2_{N-t} must have two inverse moments.
-pub(super) fn second_moment(context: &Context) -> Result<(), String> {
-    degrees(context, 5, "a finite variance of the squared error, N > t + 4")?;
-    estimated(context)?;
-    basis(context)
+pub(super) fn second_moment(conditions: &Conditions) -> Result<(), String> {
+    degrees(conditions, 5, "a finite variance of the squared error, N > t + 4")?;
+    estimated(conditions)?;
+    basis(conditions)
 }
 
 /// There must be an estimate, at a point that the design does not choose.
-fn estimated(context: &Context) -> Result<(), String> {
-    let conditions = &context.conditions;
+fn estimated(conditions: &Conditions) -> Result<(), String> {
     match conditions.method {
         Some(Method::KnownPrior) => {
             return Err("a run with the known prior estimates nothing".to_owned());
@@ -47,8 +46,8 @@ fn estimated(context: &Context) -> Result<(), String> {
     }
 }
 
-fn degrees(context: &Context, least: u64, what: &str) -> Result<(), String> {
-    let (n, t) = (context.conditions.n, context.conditions.t);
+fn degrees(conditions: &Conditions, least: u64, what: &str) -> Result<(), String> {
+    let (n, t) = (conditions.n, conditions.t);
     let needed = u64::from(t) + least;
     if n >= needed {
         Ok(())
@@ -58,9 +57,9 @@ fn degrees(context: &Context, least: u64, what: &str) -> Result<(), String> {
 }
 
 /// Section 4.2 assumes T < K.
-fn basis(context: &Context) -> Result<(), String> {
-    let t = context.conditions.t;
-    match (context.conditions.setting, context.conditions.basis) {
+fn basis(conditions: &Conditions) -> Result<(), String> {
+    let t = conditions.t;
+    match (conditions.setting, conditions.basis) {
         (Setting::Finite, _) => Ok(()),
         (Setting::Compact, None) => Err("the number K of basis functions is not known".to_owned()),
         (Setting::Compact, Some(k)) if t < k => Ok(()),
@@ -72,58 +71,57 @@ fn basis(context: &Context) -> Result<(), String> {
 }
 
 /// Theorems 2 and 4 for GP-UCB, with the constants that the policy ran with.
-pub(super) fn ucb(context: &Context) -> Result<(), String> {
-    acquisition(context, Acquisition::GpUcb)?;
-    let form = context.conditions.form;
-    match context.conditions.policy_constants {
+pub(super) fn ucb(conditions: &Conditions) -> Result<(), String> {
+    acquisition(conditions, Acquisition::GpUcb)?;
+    let form = conditions.form;
+    match conditions.policy_constants {
         Some(policy) if policy != form => {
             Err(format!("GP-UCB ran with {policy} constants, so its bound has no {form} form here"))
         }
-        _ => regret(context),
+        _ => regret(conditions),
     }
 }
 
 /// Theorems 2 and 4 for PI.
-pub(super) fn pi(context: &Context) -> Result<(), String> {
-    acquisition(context, Acquisition::Pi)?;
-    regret(context)
+pub(super) fn pi(conditions: &Conditions) -> Result<(), String> {
+    acquisition(conditions, Acquisition::Pi)?;
+    regret(conditions)
 }
 
 /// Theorems 2 and 4 for whichever acquisition function ran.
-pub(super) fn either(context: &Context) -> Result<(), String> {
-    match context.conditions.acquisition {
-        Some(Acquisition::GpUcb) => ucb(context),
-        Some(Acquisition::Pi) => pi(context),
+pub(super) fn either(conditions: &Conditions) -> Result<(), String> {
+    match conditions.acquisition {
+        Some(Acquisition::GpUcb) => ucb(conditions),
+        Some(Acquisition::Pi) => pi(conditions),
         None => Err("the theorem is about GP-UCB and PI".to_owned()),
     }
 }
 
 /// A step of GP-UCB's proof: any form of its constants, whichever the policy ran with.
-pub(super) fn ucb_step(context: &Context) -> Result<(), String> {
-    acquisition(context, Acquisition::GpUcb)?;
-    noisy(context)?;
-    size(context)
+pub(super) fn ucb_step(conditions: &Conditions) -> Result<(), String> {
+    acquisition(conditions, Acquisition::GpUcb)?;
+    noisy(conditions)?;
+    size(conditions)
 }
 
 /// A step of PI's proof.
-pub(super) fn pi_step(context: &Context) -> Result<(), String> {
-    acquisition(context, Acquisition::Pi)?;
-    noisy(context)?;
-    size(context)
+pub(super) fn pi_step(conditions: &Conditions) -> Result<(), String> {
+    acquisition(conditions, Acquisition::Pi)?;
+    noisy(conditions)?;
+    size(conditions)
 }
 
 /// The selection inequality alone: no hypothesis on N.
-pub(super) fn selects_by_ucb(context: &Context) -> Result<(), String> {
-    acquisition(context, Acquisition::GpUcb)
+pub(super) fn selects_by_ucb(conditions: &Conditions) -> Result<(), String> {
+    acquisition(conditions, Acquisition::GpUcb)
 }
 
 /// The selection inequality alone: no hypothesis on N.
-pub(super) fn selects_by_pi(context: &Context) -> Result<(), String> {
-    acquisition(context, Acquisition::Pi)
+pub(super) fn selects_by_pi(conditions: &Conditions) -> Result<(), String> {
+    acquisition(conditions, Acquisition::Pi)
 }
 
-fn acquisition(context: &Context, wanted: Acquisition) -> Result<(), String> {
-    let conditions = &context.conditions;
+fn acquisition(conditions: &Conditions, wanted: Acquisition) -> Result<(), String> {
     if conditions.design != Design::Adaptive || conditions.method != Some(Method::PemBo) {
         return Err("the theorem is about runs that use the estimated prior".to_owned());
     }
@@ -135,8 +133,8 @@ fn acquisition(context: &Context, wanted: Acquisition) -> Result<(), String> {
 }
 
 /// N >= 4 log(6/delta) + T + 2, and T < K in the compact setting.
-fn size(context: &Context) -> Result<(), String> {
-    let (n, t, delta) = (context.conditions.n, context.conditions.t, context.conditions.delta);
+fn size(conditions: &Conditions) -> Result<(), String> {
+    let (n, t, delta) = (conditions.n, conditions.t, conditions.delta);
     if !theorem2::hypothesis(n, t, delta) {
         return Err(format!(
             "N = {n} is below 4 log(6/delta) + T + 2 = {:.1}; use N >= {}",
@@ -144,23 +142,23 @@ fn size(context: &Context) -> Result<(), String> {
             theorem2::least_n(t, delta)
         ));
     }
-    basis(context)
+    basis(conditions)
 }
 
 /// What the bound itself needs besides: information gain.
-fn regret(context: &Context) -> Result<(), String> {
-    size(context)?;
-    noisy(context)?;
-    let t = context.conditions.t;
-    match context.conditions.rho {
+fn regret(conditions: &Conditions) -> Result<(), String> {
+    size(conditions)?;
+    noisy(conditions)?;
+    let t = conditions.t;
+    match conditions.rho {
         Some(_) => Ok(()),
         None => Err(format!("rho_T, the maximum information gain, is not known at T = {t}")),
     }
 }
 
 /// Information gain exists only with noise.
-pub(super) fn noisy(context: &Context) -> Result<(), String> {
-    let s2 = context.conditions.noise_variance;
+pub(super) fn noisy(conditions: &Conditions) -> Result<(), String> {
+    let s2 = conditions.noise_variance;
     if s2 > 0.0 {
         Ok(())
     } else {

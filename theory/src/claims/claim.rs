@@ -1,6 +1,6 @@
 //! What a claim is.
 
-use super::{At, Bound, Context, Setting};
+use super::{At, Bound, Conditions, Context, Setting};
 use crate::{Delta, Form, Measurement};
 use std::fmt;
 
@@ -137,13 +137,18 @@ pub struct Claim {
     /// The regret bound it speaks of, for tightness and vacuity.
     pub bound: Option<Bound>,
     /// The hypotheses as a check, with the reason where they do not hold.
-    pub(super) check: fn(&Context) -> Result<(), String>,
+    pub(super) check: fn(&Conditions) -> Result<(), String>,
 }
 
 impl Claim {
-    /// Whether the claim is made under these conditions at all; if not, why, and what would be.
+    /// Whether the claim is made in this context at all; if not, why, and what would be.
     pub fn applies(&self, context: &Context) -> Result<(), String> {
-        let conditions = &context.conditions;
+        self.applies_under(&context.conditions)
+    }
+
+    /// The same from the conditions alone, which is all that applicability depends on; of c and rho
+    /// only whether rho is there matters.
+    pub fn applies_under(&self, conditions: &Conditions) -> Result<(), String> {
         if self.setting.is_some_and(|setting| setting != conditions.setting) {
             return Err(format!("{} is not about the {} setting", self.id, conditions.setting));
         }
@@ -168,7 +173,7 @@ impl Claim {
                 budget.at(conditions.delta)
             ));
         }
-        (self.check)(context)
+        (self.check)(conditions)
     }
 
     /// The allowed failure probability, where there is one.

@@ -5,7 +5,10 @@ use crate::{
     measurement::AtTau,
     theorem2::{Concentration, Prior},
 };
-use std::{fmt, sync::OnceLock};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 /// Which of the paper's two settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,44 +114,88 @@ pub struct Conditions {
     pub basis: Option<u32>,
 }
 
-/// Conditions with their constants, each computed once: a sharp one costs a root of an integral.
+/// The constants of one (N, delta, form) up to a horizon, each computed once and on demand: a sharp one
+/// costs a root of an integral.
 #[derive(Debug)]
+pub struct Constants {
+    n: u64,
+    delta: Delta,
+    form: Form,
+    at: Box<[AtT]>,
+}
+
+/// What is computed at one t.
+#[derive(Debug, Default)]
+struct AtT {
+    a: OnceLock<Option<f64>>,
+    interval: OnceLock<Option<(f64, f64)>>,
+    concentration: OnceLock<Option<Concentration>>,
+}
+
+impl Constants {
+    /// For t = 0 ..= `horizon`; nothing is computed yet.
+    pub fn new(n: u64, delta: Delta, form: Form, horizon: u32) -> Self {
+        Self { n, delta, form, at: (0..=horizon).map(|_| AtT::default()).collect() }
+    }
+
+    fn a(&self, t: u32) -> Option<f64> {
+        let compute = || lemma1::a(self.n, t, self.delta, self.form);
+        *self.at.get(t as usize)?.a.get_or_init(compute)
+    }
+
+    fn interval(&self, t: u32) -> Option<(f64, f64)> {
+        let compute = || lemma1::variance_interval(self.n, t, self.delta, self.form);
+        *self.at.get(t as usize)?.interval.get_or_init(compute)
+    }
+
+    fn concentration(&self, t: u32) -> Option<Concentration> {
+        let compute = || Concentration::new(self.n, t, self.delta, self.form);
+        *self.at.get(t as usize)?.concentration.get_or_init(compute)
+    }
+}
+
+/// Conditions with their constants.
+#[derive(Clone, Debug)]
 pub struct Context {
     /// The conditions.
     pub conditions: Conditions,
-    a: OnceLock<Option<f64>>,
-    interval: OnceLock<Option<(f64, f64)>>,
-    at_evaluation: Vec<OnceLock<Option<Concentration>>>,
+    constants: Arc<Constants>,
 }
 
 impl Context {
     /// Nothing is computed until a claim asks for it.
     pub fn new(conditions: Conditions) -> Self {
-        Self {
-            conditions,
-            a: OnceLock::new(),
-            interval: OnceLock::new(),
-            at_evaluation: (0..=conditions.t).map(|_| OnceLock::new()).collect(),
-        }
+        let Conditions { n, t, delta, form, .. } = conditions;
+        Self { conditions, constants: Arc::new(Constants::new(n, delta, form, t)) }
+    }
+
+    /// With constants that other contexts of the same N, delta and form use too.
+    ///
+    /// # Panics
+    /// Where the constants are of another N, delta or form, or end before the conditions' t.
+    pub fn sharing(conditions: Conditions, constants: &Arc<Constants>) -> Self {
+        let of = (constants.n, constants.delta, constants.form);
+        assert_eq!(of, (conditions.n, conditions.delta, conditions.form), "another context's");
+        assert!((conditions.t as usize) < constants.at.len(), "constants that end too early");
+        Self { conditions, constants: Arc::clone(constants) }
     }
 
     /// a_t of Lemma 1 at the conditions' t.
     pub fn a(&self) -> Option<f64> {
-        let Conditions { n, t, delta, form, .. } = self.conditions;
-        *self.a.get_or_init(|| lemma1::a(n, t, delta, form))
+        self.constants.a(self.conditions.t)
     }
 
     /// Lemma 1's interval for the variance ratio at the conditions' t.
     pub fn variance_interval(&self) -> Option<(f64, f64)> {
-        let Conditions { n, t, delta, form, .. } = self.conditions;
-        *self.interval.get_or_init(|| lemma1::variance_interval(n, t, delta, form))
+        self.constants.interval(self.conditions.t)
     }
 
     /// Theorem 2's constants at evaluation tau <= T.
     pub fn concentration(&self, tau: u32) -> Option<Concentration> {
-        let Conditions { n, delta, form, .. } = self.conditions;
-        let cached = self.at_evaluation.get(tau as usize)?;
-        *cached.get_or_init(|| Concentration::new(n, tau, delta, form))
+        if tau > self.conditions.t {
+            return None;
+        }
+        self.constants.concentration(tau)
     }
 
     /// c, sigma^2 and rho_T, where the bounds exist: rho_T known and sigma > 0.

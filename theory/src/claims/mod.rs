@@ -16,7 +16,7 @@ mod steps;
 mod ucb;
 
 pub use claim::{Budget, Claim, Origin, Outcome, Predicate, Scope, Test};
-pub use context::{Acquisition, At, Conditions, Context, Design, Method, Setting};
+pub use context::{Acquisition, At, Conditions, Constants, Context, Design, Method, Setting};
 
 use crate::Measurement;
 
@@ -32,24 +32,40 @@ pub fn find(id: &str) -> Option<&'static Claim> {
     all().find(|claim| claim.id == id)
 }
 
-/// The claims whose id matches a glob, in which `*` stands for any text. A glob that ends in `.*`
-/// names a statement with the steps of its proof: `lemma1.*` also matches `lemma1/step.K`.
+/// The claims whose id a glob names.
 pub fn matching(glob: &str) -> impl Iterator<Item = &'static Claim> {
-    let steps = glob.strip_suffix(".*").map(|statement| format!("{statement}/*"));
-    all().filter(move |claim| {
-        matches(glob, claim.id) || steps.as_ref().is_some_and(|steps| matches(steps, claim.id))
-    })
+    all().filter(move |claim| names(glob, claim.id))
 }
 
-/// Whether `text` matches `glob`, piece by piece between the stars.
-fn matches(glob: &str, text: &str) -> bool {
-    let Some((head, tail)) = glob.split_once('*') else {
-        return glob == text;
+/// Whether a glob, in which `*` stands for any text, names a claim. One that ends in `.*` names a
+/// statement with the steps of its proof: `lemma1.*` also names `lemma1/step.K`.
+pub fn names(glob: &str, id: &str) -> bool {
+    let step = || {
+        let rest = glob.strip_suffix(".*")?;
+        // The steps of a statement stand behind a slash: some split of the id at one must match.
+        id.match_indices('/').find(|&(at, _)| matches(rest, &id[..at]))
     };
-    let Some(rest) = text.strip_prefix(head) else {
+    matches(glob, id) || step().is_some()
+}
+
+/// Whether `text` matches `glob`. The leftmost place of each piece between the stars leaves the most
+/// to the pieces after it, so no other needs to be tried.
+fn matches(glob: &str, text: &str) -> bool {
+    let mut pieces = glob.split('*');
+    let head = pieces.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(head) else {
         return false;
     };
-    rest.char_indices().map(|(at, _)| &rest[at..]).chain([""]).any(|end| matches(tail, end))
+    let Some(tail) = pieces.next_back() else {
+        return rest.is_empty();
+    };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(tail)
 }
 
 /// `Holds` or `Violated`, or `NotApplicable` where the comparison has no operands.
