@@ -3,6 +3,7 @@
 //! A trial is a pure function of (study seed, cell, replicate): see [`trial`].
 
 pub mod bench;
+pub mod client;
 mod columns;
 mod estimator;
 pub mod golden;

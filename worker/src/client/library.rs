@@ -1,0 +1,148 @@
+//! What trials need and what takes long to make, made once: plans, priors, and the counters of cells.
+//!
+//! Threads that want the same prior wait for the one that builds it. Only a few are kept; a shard
+//! holds on to its own, so that memory follows slots and not the size of a study.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use proto::convert::Lease;
+use study::plan::PlannedCell;
+use study::prior::Files;
+use study::tally::Counter;
+use study::{CellId, Digest, Plan, rows};
+use theory::information::{Bracket, bracket};
+
+use super::recent::Recent;
+use crate::prior::{MemoryLimit, Prior};
+use crate::simd::Cpu;
+use crate::trial::Trials;
+
+/// Priors that are kept.
+const PRIORS: usize = 4;
+
+/// Counters that are kept.
+const COUNTERS: usize = 256;
+
+/// A study that this worker knows: its plan, and the files that its priors name.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) plan: Plan,
+    pub(super) revision: [u8; 32],
+    files: Files,
+    /// The longest horizon of every prior's cells.
+    horizons: Vec<u32>,
+}
+
+impl Known {
+    /// A plan with its files.
+    pub(super) fn new(plan: Plan, files: Files) -> Self {
+        let mut horizons = vec![0; plan.priors.len()];
+        for cell in &plan.cells {
+            let last = cell.checkpoints.last().copied().unwrap_or_default();
+            horizons[cell.prior] = last.max(horizons[cell.prior]);
+        }
+        Self { revision: plan.revision(), plan, files, horizons }
+    }
+}
+
+/// A prior, and what is known of its information gain.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) prior: Prior,
+    bracket: Option<Bracket>,
+}
+
+/// What the trials of a cell need.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) known: Arc<Known>,
+    pub(super) cell: PlannedCell,
+    pub(super) ready: Arc<Ready>,
+    pub(super) counter: Arc<Counter>,
+    pub(super) cpu: Cpu,
+}
+
+impl Setup {
+    /// The trials of the cell.
+    pub(super) fn trials(&self) -> Result<Trials<'_>, crate::trial::Error> {
+        let PlannedCell { cell, checkpoints, .. } = &self.cell;
+        let seed = self.known.plan.study.seed;
+        Trials::new(&self.ready.prior, *cell, seed, checkpoints, self.cpu)
+    }
+}
+
+/// Made once, by whoever comes first; a failure is kept too.
+type Once<T> = Arc<OnceLock<Result<Arc<T>, String>>>;
+
+/// What has been made.
+#[derive(Debug)]
+pub(super) struct Library {
+    memory: MemoryLimit,
+    cpu: Cpu,
+    /// By what the prior's values depend on, and the longest horizon.
+    priors: Mutex<Recent<[u8; 32], Once<Ready>>>,
+    /// By plan and cell.
+    counters: Mutex<Recent<([u8; 32], CellId), Arc<OnceLock<Arc<Counter>>>>>,
+}
+
+impl Library {
+    /// Nothing yet.
+    pub(super) fn new(memory: MemoryLimit, cpu: Cpu) -> Self {
+        Self {
+            memory,
+            cpu,
+            priors: Mutex::new(Recent::new(PRIORS)),
+            counters: Mutex::new(Recent::new(COUNTERS)),
+        }
+    }
+
+    /// What the trials of a lease need, or why they cannot be run here.
+    pub(super) fn setup(&self, known: &Arc<Known>, lease: &Lease) -> Result<Setup, String> {
+        let plan = &known.plan;
+        let missing = || format!("the study has no cell {}", lease.cell);
+        let cell = plan.cell(lease.cell).ok_or_else(missing)?.clone();
+        let most = plan.replicates.max();
+        if lease.replicates.end > most {
+            return Err(format!("the study has {most} replicates, not {}", lease.replicates.end));
+        }
+        let ready = self.ready(known, cell.prior)?;
+        let counter = self.counter(known, &cell, &ready);
+        let setup = Setup { known: Arc::clone(known), cell, ready, counter, cpu: self.cpu };
+        setup.trials().map_err(|error| error.to_string())?;
+        Ok(setup)
+    }
+
+    fn ready(&self, known: &Known, prior: usize) -> Result<Arc<Ready>, String> {
+        let (spec, horizon) = (&known.plan.priors[prior].spec, known.horizons[prior]);
+        let mut key = Digest::new();
+        spec.feed(&known.files, &mut key);
+        key.u64(horizon.into());
+        let mut priors = self.priors.lock().unwrap_or_else(PoisonError::into_inner);
+        let once = priors.get(key.finish(), Once::default);
+        drop(priors);
+        once.get_or_init(|| {
+            tracing::debug!(horizon, "builds a prior");
+            let built = Prior::build(spec, &known.files, self.memory);
+            let prior = built.map_err(|error| error.to_string())?;
+            if horizon as usize > prior.size() {
+                return Err(format!("T = {horizon} is more than the domain's points"));
+            }
+            let (white, noise) = (prior.white, prior.noise_variance);
+            let bracket = bracket(&prior.factor, white, noise, horizon as usize);
+            Ok(Arc::new(Ready { prior, bracket }))
+        })
+        .clone()
+    }
+
+    fn counter(&self, known: &Known, cell: &PlannedCell, ready: &Ready) -> Arc<Counter> {
+        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let once = counters.get((known.revision, cell.id), Arc::default);
+        drop(counters);
+        let made = once.get_or_init(|| {
+            let rows = rows::rows(&known.plan, cell);
+            let rho = |t: u32| ready.bracket.as_ref()?.at(t as usize).copied();
+            Arc::new(Counter::new(&rows, &cell.cell, ready.prior.c, rho))
+        });
+        Arc::clone(made)
+    }
+}
