@@ -1,1 +1,3 @@
 //! Scheduling, ledger, segments, stopping and the server.
+
+pub mod store;

@@ -3,10 +3,12 @@
 pub mod batch;
 pub mod cell;
 mod digest;
+mod id;
 pub mod prior;
 pub mod record;
 
 pub use batch::Batch;
 pub use cell::{Cell, CellId};
 pub use digest::Digest;
+pub use id::StudyId;
 pub use record::{Failure, Record};
