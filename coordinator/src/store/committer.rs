@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use prost::Message as _;
 use tokio::sync::OwnedSemaphorePermit;
@@ -18,14 +19,18 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::body::{self, Commit};
 use super::error::Error;
 use super::frame::{HEAD, Kind, MAX_PAYLOAD};
-use super::ledger::Ledger;
+use super::ledger::{Candidate, Ledger};
 use super::lock::Lock;
 use super::row::{Committed, Place, ShardRow, State, StoredStudy};
-use super::segment::{self, Failure, Segments};
+use super::segment::{self, Lost, Segments};
 use super::writer::{Change, Message, Reply};
 
 /// A group ends with the message that brings it to this size.
 const GROUP: usize = 16 << 20;
+
+/// How long a group that is smaller than the one before waits for the rest: callers that were
+/// told together come back together, and would otherwise make a group of one and one of others.
+const GATHER: Duration = Duration::from_micros(200);
 
 /// Batches of a token that is not committed yet.
 #[derive(Default)]
@@ -60,16 +65,23 @@ impl Committer {
 
     /// Serves until it is told to end. File operations block, so this has a thread to itself.
     pub(super) async fn run(mut self, mut messages: UnboundedReceiver<Message>) {
-        let mut open = true;
+        let (mut open, mut expected) = (true, 0);
         while open && let Some(message) = messages.recv().await {
             let mut room: Option<OwnedSemaphorePermit> = None;
             let mut next = Some(message);
+            let mut waited = false;
             while let Some(message) = next.take() {
                 open = self.take(message, &mut room).await.is_continue();
                 if open && room.as_ref().is_none_or(|room| room.num_permits() < GROUP) {
                     next = messages.try_recv().ok();
+                    if next.is_none() && !waited && self.jobs.len() < expected {
+                        waited = true;
+                        std::thread::sleep(GATHER);
+                        next = messages.try_recv().ok();
+                    }
                 }
             }
+            expected = self.jobs.len();
             self.finish().await;
         }
     }
@@ -110,15 +122,14 @@ impl Committer {
         match self.segments.stage(Kind::Payload, token, payload) {
             Ok(place) => self.pending.entry(token).or_default().places.push(place),
             Err(failure) => {
-                let error = self.lose(failure);
+                let error = self.lose(*failure);
                 self.pending.entry(token).or_default().failed = Some(error);
             }
         }
     }
 
     /// Fails every token that has a batch among what was lost.
-    fn lose(&mut self, failure: Failure) -> Error {
-        let (error, lost) = *failure;
+    fn lose(&mut self, (error, lost): (Error, Option<Lost>)) -> Error {
         tracing::warn!(%error, "a write failed");
         let jobs = self.jobs.iter_mut().map(|job| &mut job.pending);
         for pending in self.pending.values_mut().chain(jobs) {
@@ -134,14 +145,14 @@ impl Committer {
     /// Ends a group: all its shards are durable, or their callers know that they are not.
     async fn finish(&mut self) {
         if let Err(failure) = self.segments.flush() {
-            self.lose(failure);
+            self.lose(*failure);
         }
         if self.jobs.is_empty() {
             return;
         }
         let frames: Vec<Vec<u8>> = self.jobs.iter().map(Job::frame).collect();
         let bytes = frames.iter().map(|frame| HEAD + frame.len()).sum();
-        let segment = self.segments.reserve(bytes).map_err(|failure| self.lose(failure));
+        let segment = self.segments.reserve(bytes).map_err(|failure| self.lose(*failure));
         let jobs = std::mem::take(&mut self.jobs);
         let (failed, jobs): (Vec<_>, Vec<_>) =
             jobs.into_iter().zip(frames).partition(|(job, _)| job.pending.failed.is_some());
@@ -176,21 +187,13 @@ impl Committer {
         let ledger = self.ledger.clone();
         let mut write = ledger.write().await;
         let mut group = write.group().await?;
-        let mut results = Vec::with_capacity(jobs.len());
-        for (job, frame) in jobs {
-            let result = group.admit(job.token, &job.row, &job.pending.places, segment).await;
-            match &result {
-                Ok(Committed::New) => {
-                    let staged = self.segments.stage(Kind::Commit, job.token, frame);
-                    staged.map_err(|failure| self.lose(failure))?;
-                }
-                Err(error) if !error.is_refusal() => {
-                    self.segments.unstage();
-                    return Err(error.clone());
-                }
-                Ok(Committed::Duplicate) | Err(_) => {}
+        let candidates: Vec<_> = jobs.iter().map(|(job, _)| job.candidate()).collect();
+        let results = group.admit(&candidates, segment).await?;
+        for ((job, frame), result) in jobs.iter().zip(&results) {
+            if let Ok(Committed::New) = result {
+                let staged = self.segments.stage(Kind::Commit, job.token, frame);
+                staged.map_err(|failure| self.lose(*failure))?;
             }
-            results.push(result);
         }
         self.durable()?;
         group.commit().await?;
@@ -199,7 +202,7 @@ impl Committer {
 
     fn durable(&mut self) -> Result<(), Error> {
         let written = self.segments.flush().and_then(|()| self.segments.sync());
-        written.map_err(|failure| self.lose(failure))
+        written.map_err(|failure| self.lose(*failure))
     }
 
     async fn change(&mut self, id: study::StudyId, change: &Change) -> Result<(), Error> {
@@ -210,7 +213,7 @@ impl Committer {
         if frame.len() > MAX_PAYLOAD {
             return Err(Error::TooLarge { bytes: frame.len(), limit: MAX_PAYLOAD });
         }
-        self.segments.stage(Kind::Study, 0, &frame).map_err(|failure| self.lose(failure))?;
+        self.segments.stage(Kind::Study, 0, &frame).map_err(|failure| self.lose(*failure))?;
         self.durable()?;
         let ledger = self.ledger.clone();
         let mut write = ledger.write().await;
@@ -247,6 +250,10 @@ impl Committer {
 }
 
 impl Job {
+    fn candidate(&self) -> Candidate<'_> {
+        Candidate { token: self.token, row: &self.row, places: &self.pending.places }
+    }
+
     fn frame(&self) -> Vec<u8> {
         Commit::new(self.token, &self.row, self.pending.places.clone()).encode_to_vec()
     }

@@ -71,11 +71,6 @@ impl Segments {
         self.active.as_ref().map(|active| active.number)
     }
 
-    /// Bytes waiting to be flushed.
-    pub(super) fn staged(&self) -> usize {
-        self.staged.len()
-    }
-
     /// Makes sure that frames with `bytes` in all fit into one segment, and says which.
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<u32, Failure> {
         let staged = (self.staged.len() + bytes) as u64;
@@ -124,11 +119,6 @@ impl Segments {
         self.staged = staged;
         self.staged.clear();
         Ok(())
-    }
-
-    /// Drops what is staged and not flushed.
-    pub(super) fn unstage(&mut self) {
-        self.staged.clear();
     }
 
     /// Makes what was flushed durable; all since the last success is lost if that fails.
