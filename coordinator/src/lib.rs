@@ -1,4 +1,7 @@
-//! Scheduling, ledger, segments, stopping and the server.
+//! The coordinator: what is to be computed next and by whom (`core`, `stopping`), what has been
+//! computed and survives (`store`), and the services that workers and clients call (`server`).
 
 pub mod core;
+pub mod server;
 pub mod stopping;
+pub mod store;

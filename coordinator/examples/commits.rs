@@ -1,0 +1,77 @@
+//! How fast the store is: durable shard commits per second, and payload bytes per second.
+//!
+//! `cargo run --release -p coordinator --example commits [FOLDER]`; the folder is made below the
+//! current one by default, and removed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use coordinator::store::{Error, Options, ShardRow, Store};
+use study::{CellId, StudyId};
+
+const STUDY: StudyId = StudyId([7; 32]);
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let folder =
+        std::env::args().nth(1).map_or_else(|| PathBuf::from("commits.tmp"), PathBuf::from);
+    for (lanes, bytes) in [(1, 2 << 10), (16, 2 << 10), (64, 2 << 10), (16, 1 << 20), (16, 8 << 20)]
+    {
+        let (commits, seconds) = measure(&folder, lanes, bytes).await?;
+        let rate = commits as f64 / seconds;
+        println!(
+            "{lanes:>3} in flight, {:>5} KiB each: {rate:>7.0} commits/s, {:>6.1} MB/s",
+            bytes >> 10,
+            rate * bytes as f64 / 1e6
+        );
+        // A benchmark's leftovers are of no use, and a failure to remove them shows.
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    Ok(())
+}
+
+/// Commits shards of one batch each from several lanes for some seconds.
+async fn measure(folder: &Path, lanes: u64, bytes: usize) -> Result<(u64, f64), Error> {
+    let (store, _) = Store::open(folder, Options { numerics: "none", version: "bench" }).await?;
+    store.put_study(STUDY, "bench.toml", "", &[]).await?;
+    let counter = Arc::new(AtomicU64::new(0));
+    let payload = Bytes::from((0..bytes).map(|i| (i * i >> 3) as u8).collect::<Vec<_>>());
+    let start = Instant::now();
+    let lanes: Vec<_> = (0..lanes)
+        .map(|_| {
+            let (writer, counter) = (store.writer(), Arc::clone(&counter));
+            let payload = payload.clone();
+            tokio::spawn(async move {
+                while start.elapsed() < Duration::from_secs(5) {
+                    let token = counter.fetch_add(1, Ordering::Relaxed);
+                    writer.append(token, payload.clone()).await?;
+                    writer.commit(token, row(token)).await?;
+                }
+                Ok::<_, Error>(())
+            })
+        })
+        .collect();
+    for lane in lanes {
+        lane.await.expect("a lane does not panic")?;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    store.close().await?;
+    Ok((counter.load(Ordering::Relaxed), seconds))
+}
+
+fn row(token: u64) -> ShardRow {
+    ShardRow {
+        study: STUDY,
+        cell: CellId(token % 24),
+        range: token * 8..token * 8 + 8,
+        checkpoints: [1; 32],
+        digest: [2; 32],
+        tally: Bytes::from_static(&[3; 200]),
+        records: 32,
+        worker: "bench".to_owned(),
+        seconds: 0.1,
+    }
+}

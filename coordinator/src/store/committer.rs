@@ -1,0 +1,298 @@
+//! The one task that writes: group commit.
+//!
+//! A group is whatever is queued. Its batches are flushed to the segment; then, inside one ledger
+//! transaction, its shards are admitted, the commit frames of those that were are flushed, the
+//! segment is synced, and the transaction commits; only then are the callers told. So a ledger
+//! row never precedes its bytes, and a shard that the ledger refuses leaves no commit frame: of
+//! two commit frames that overlap, the later one is the one that counts.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message as _;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::body::{self, Commit};
+use super::error::Error;
+use super::frame::{HEAD, Kind, MAX_PAYLOAD};
+use super::ledger::{Candidate, Ledger};
+use super::lock::Lock;
+use super::row::{Committed, Place, ShardRow, State, StoredStudy};
+use super::segment::{self, Lost, Segments};
+use super::writer::{Change, Message, Reply};
+
+/// A group ends with the message that brings it to this size.
+const GROUP: usize = 16 << 20;
+
+/// How long a group that is smaller than the one before waits for the rest: callers that were
+/// told together come back together, and would otherwise make a group of one and one of others.
+const GATHER: Duration = Duration::from_micros(200);
+
+/// Batches of a token that is not committed yet.
+#[derive(Default)]
+struct Pending {
+    places: Vec<Place>,
+    failed: Option<Error>,
+}
+
+/// A shard whose batches are all there.
+struct Job {
+    token: u64,
+    row: ShardRow,
+    pending: Pending,
+    reply: Reply<Committed>,
+}
+
+/// The writer's task.
+pub(super) struct Committer {
+    dir: PathBuf,
+    segments: Segments,
+    ledger: Ledger,
+    pending: HashMap<u64, Pending>,
+    jobs: Vec<Job>,
+    /// Nobody else may open the folder before this task has ended.
+    _lock: Arc<Lock>,
+}
+
+impl Committer {
+    pub(super) fn new(dir: PathBuf, segments: Segments, ledger: Ledger, lock: Arc<Lock>) -> Self {
+        Self { dir, segments, ledger, pending: HashMap::new(), jobs: Vec::new(), _lock: lock }
+    }
+
+    /// Serves until it is told to end. File operations block, so this has a thread to itself.
+    pub(super) async fn run(mut self, mut messages: UnboundedReceiver<Message>) {
+        let (mut open, mut expected) = (true, 0);
+        while open && let Some(message) = messages.recv().await {
+            let mut room: Option<OwnedSemaphorePermit> = None;
+            let mut next = Some(message);
+            let mut waited = false;
+            while let Some(message) = next.take() {
+                open = self.take(message, &mut room).await.is_continue();
+                if open && room.as_ref().is_none_or(|room| room.num_permits() < GROUP) {
+                    next = messages.try_recv().ok();
+                    if next.is_none() && !waited && self.jobs.len() < expected {
+                        waited = true;
+                        std::thread::sleep(GATHER);
+                        next = messages.try_recv().ok();
+                    }
+                }
+            }
+            expected = self.jobs.len();
+            self.finish().await;
+        }
+    }
+
+    async fn take(
+        &mut self,
+        message: Message,
+        group: &mut Option<OwnedSemaphorePermit>,
+    ) -> ControlFlow<()> {
+        match message {
+            Message::Append { token, payload, room } => {
+                hold(group, room);
+                self.append(token, &payload);
+            }
+            Message::Commit { token, row, room, reply } => {
+                hold(group, room);
+                let pending = self.pending.remove(&token).unwrap_or_default();
+                self.jobs.push(Job { token, row, pending, reply });
+            }
+            Message::Discard { token } => _ = self.pending.remove(&token),
+            Message::Change { study, change, reply } => {
+                let mut result = self.change(study, &change).await;
+                if result.is_ok() && matches!(change, Change::Seal { .. } | Change::Forget { .. }) {
+                    result = self.prune().await;
+                }
+                answer(reply, result);
+            }
+            Message::Prune { reply } => answer(reply, self.prune().await),
+            Message::Close => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn append(&mut self, token: u64, payload: &[u8]) {
+        if self.pending.get(&token).is_some_and(|pending| pending.failed.is_some()) {
+            return;
+        }
+        match self.segments.stage(Kind::Payload, token, payload) {
+            Ok(place) => self.pending.entry(token).or_default().places.push(place),
+            Err(failure) => {
+                let error = self.lose(*failure);
+                self.pending.entry(token).or_default().failed = Some(error);
+            }
+        }
+    }
+
+    /// Fails every token that has a batch among what was lost.
+    fn lose(&mut self, (error, lost): (Error, Option<Lost>)) -> Error {
+        tracing::warn!(%error, "a write failed");
+        let jobs = self.jobs.iter_mut().map(|job| &mut job.pending);
+        for pending in self.pending.values_mut().chain(jobs) {
+            let hit =
+                lost.is_some_and(|lost| pending.places.iter().any(|place| lost.covers(place)));
+            if hit && pending.failed.is_none() {
+                pending.failed = Some(error.clone());
+            }
+        }
+        error
+    }
+
+    /// Ends a group: all its shards are durable, or their callers know that they are not.
+    async fn finish(&mut self) {
+        if let Err(failure) = self.segments.flush() {
+            self.lose(*failure);
+        }
+        if self.jobs.is_empty() {
+            return;
+        }
+        let frames: Vec<Vec<u8>> = self.jobs.iter().map(Job::frame).collect();
+        let bytes = frames.iter().map(|frame| HEAD + frame.len()).sum();
+        let segment = self.segments.reserve(bytes).map_err(|failure| self.lose(*failure));
+        let jobs = std::mem::take(&mut self.jobs);
+        let (failed, jobs): (Vec<_>, Vec<_>) =
+            jobs.into_iter().zip(frames).partition(|(job, _)| job.pending.failed.is_some());
+        for (job, _) in failed {
+            let error = job.pending.failed.unwrap_or(Error::Closed);
+            answer(job.reply, Err(error));
+        }
+        let outcome = match segment {
+            Ok(segment) => self.commit(&jobs, segment).await,
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(results) => {
+                for ((job, _), result) in jobs.into_iter().zip(results) {
+                    answer(job.reply, result);
+                }
+            }
+            Err(error) => {
+                for (job, _) in jobs {
+                    answer(job.reply, Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// The outer error fails the whole group, an inner one is the ledger's refusal of one shard.
+    async fn commit(
+        &mut self,
+        jobs: &[(Job, Vec<u8>)],
+        segment: u32,
+    ) -> Result<Vec<Result<Committed, Error>>, Error> {
+        let ledger = self.ledger.clone();
+        let mut write = ledger.write().await;
+        let mut group = write.group().await?;
+        let candidates: Vec<_> = jobs.iter().map(|(job, _)| job.candidate()).collect();
+        let results = group.admit(&candidates, segment).await?;
+        for ((job, frame), result) in jobs.iter().zip(&results) {
+            if let Ok(Committed::New) = result {
+                let staged = self.segments.stage(Kind::Commit, job.token, frame);
+                staged.map_err(|failure| self.lose(*failure))?;
+            }
+        }
+        self.durable()?;
+        group.commit().await?;
+        Ok(results)
+    }
+
+    fn durable(&mut self) -> Result<(), Error> {
+        let written = self.segments.flush().and_then(|()| self.segments.sync());
+        written.map_err(|failure| self.lose(*failure))
+    }
+
+    async fn change(&mut self, id: study::StudyId, change: &Change) -> Result<(), Error> {
+        let known = self.segments.studies.iter().position(|study| study.id == id);
+        let known = known.map(|at| &self.segments.studies[at]);
+        let study = changed(id, known, change).ok_or(Error::UnknownStudy(id))?;
+        let frame = body::Study::from(&study).encode_to_vec();
+        if frame.len() > MAX_PAYLOAD {
+            return Err(Error::TooLarge { bytes: frame.len(), limit: MAX_PAYLOAD });
+        }
+        self.segments.stage(Kind::Study, 0, &frame).map_err(|failure| self.lose(*failure))?;
+        self.durable()?;
+        let ledger = self.ledger.clone();
+        let mut write = ledger.write().await;
+        let mut group = write.group().await?;
+        group.put_study(&study).await?;
+        match change {
+            Change::Seal { cells, .. } => group.seal(id, cells).await?,
+            Change::Forget { cell } => group.forget_cell(id, *cell).await?,
+            Change::Put { .. } | Change::State { .. } => {}
+        }
+        group.commit().await?;
+        match self.segments.studies.iter_mut().find(|study| study.id == id) {
+            Some(known) => *known = study,
+            None => self.segments.studies.push(study),
+        }
+        Ok(())
+    }
+
+    /// Deletes the segments that hold nothing that is needed.
+    async fn prune(&self) -> Result<(), Error> {
+        let live = self.ledger.live_segments().await?;
+        let awaited: Vec<u32> = self
+            .pending
+            .values()
+            .chain(self.jobs.iter().map(|job| &job.pending))
+            .flat_map(|pending| pending.places.iter().map(|place| place.segment))
+            .collect();
+        segment::delete(&self.dir, |number| {
+            Some(number) != self.segments.active()
+                && !awaited.contains(&number)
+                && !live.iter().any(|(low, high)| (*low..=*high).contains(&number))
+        })
+    }
+}
+
+impl Job {
+    fn candidate(&self) -> Candidate<'_> {
+        Candidate { token: self.token, row: &self.row, places: &self.pending.places }
+    }
+
+    fn frame(&self) -> Vec<u8> {
+        Commit::new(self.token, &self.row, self.pending.places.clone()).encode_to_vec()
+    }
+}
+
+/// The study after a change; none if the change needs one that is not there.
+fn changed(
+    id: study::StudyId,
+    known: Option<&StoredStudy>,
+    change: &Change,
+) -> Option<StoredStudy> {
+    if let Change::Put { file_name, text, files } = change {
+        return Some(StoredStudy {
+            id,
+            file_name: file_name.clone(),
+            text: text.clone(),
+            files: files.clone(),
+            state: State::Active,
+            reason: String::new(),
+            sealed: known.and_then(|study| study.sealed),
+        });
+    }
+    let mut study = known?.clone();
+    match change {
+        Change::State { state, reason } => (study.state, study.reason) = (*state, reason.clone()),
+        Change::Seal { dataset, .. } => study.sealed = Some(*dataset),
+        Change::Forget { .. } | Change::Put { .. } => {}
+    }
+    Some(study)
+}
+
+fn hold(group: &mut Option<OwnedSemaphorePermit>, room: OwnedSemaphorePermit) {
+    match group {
+        Some(group) => group.merge(room),
+        None => *group = Some(room),
+    }
+}
+
+fn answer<T>(reply: Reply<T>, result: Result<T, Error>) {
+    // A caller that has gone away has no use for the answer.
+    let _ = reply.send(result);
+}

@@ -1,0 +1,53 @@
+//! What the writer does to segment files, behind a seam where tests make the disk fail.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Where segments are made.
+pub(super) trait Disk: Send {
+    /// A new, empty file that outlasts a crash.
+    fn create(&mut self, path: &Path) -> io::Result<Box<dyn Log>>;
+}
+
+/// A file that is only appended to.
+pub(super) trait Log: Send {
+    /// Appends all of `bytes`, or fails after any part of them.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes what was appended durable. After a failure nothing is known about it, and a later
+    /// success says nothing: the system may have dropped the pages.
+    fn sync(&mut self) -> io::Result<()>;
+    /// Drops what lies beyond.
+    fn set_len(&mut self, length: u64) -> io::Result<()>;
+}
+
+/// The real one.
+pub(super) struct FileSystem;
+
+impl Disk for FileSystem {
+    fn create(&mut self, path: &Path) -> io::Result<Box<dyn Log>> {
+        let file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        sync_parent(path)?;
+        Ok(Box::new(file))
+    }
+}
+
+impl Log for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn set_len(&mut self, length: u64) -> io::Result<()> {
+        Self::set_len(self, length)
+    }
+}
+
+/// Makes the name of a new, renamed or deleted file durable.
+pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().expect("a file of the store lies in a folder");
+    File::open(parent)?.sync_all()
+}

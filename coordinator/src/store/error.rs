@@ -1,0 +1,275 @@
+//! What can go wrong with a store, and what the user can do about it.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sqlx::error::DatabaseError;
+use study::{CellId, StudyId};
+
+/// A failure of the store. Cheap to clone: one failed group is reported to all that wait for it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// Another process works in the folder.
+    #[error(
+        "{} is in use by process {pid}: wait until it ends, or stop it, or choose another folder",
+        dir.display()
+    )]
+    Locked {
+        /// The folder.
+        dir: PathBuf,
+        /// The holder, as it wrote itself into the lock file.
+        pid: String,
+    },
+    /// No room for what must be written.
+    #[error(
+        "the disk that holds {} is full: free {needed} bytes, then run the same command again; \
+         nothing acknowledged is lost",
+        path.display()
+    )]
+    DiskFull {
+        /// What was written to.
+        path: PathBuf,
+        /// At least this much is needed to go on.
+        needed: u64,
+    },
+    /// The file system is mounted read-only.
+    #[error(
+        "{} is on a read-only file system: make it writable or choose another folder, then run \
+         the same command again",
+        path.display()
+    )]
+    ReadOnly {
+        /// What was written to.
+        path: PathBuf,
+    },
+    /// The user may not do this.
+    #[error(
+        "no permission to {action} {}: change the permissions or choose another folder, then run \
+         the same command again",
+        path.display()
+    )]
+    Permission {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+    },
+    /// Any other failure of the file system.
+    #[error(
+        "cannot {action} {}: {source}; nothing acknowledged is lost, run the same command again \
+         once this is solved",
+        path.display()
+    )]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
+    /// The ledger's file is not what was written.
+    #[error(
+        "{} is corrupted ({detail}): move it away together with the files beside it that end in \
+         -wal and -shm, then run the same command again; the ledger is rebuilt from the segments",
+        path.display()
+    )]
+    Corrupt {
+        /// The ledger.
+        path: PathBuf,
+        /// What SQLite or a checksum said.
+        detail: String,
+    },
+    /// Any other failure of the database.
+    #[error(
+        "the ledger {} failed: {source}; nothing acknowledged is lost, run the same command again",
+        path.display()
+    )]
+    Ledger {
+        /// The ledger.
+        path: PathBuf,
+        /// What SQLite said.
+        source: Arc<sqlx::Error>,
+    },
+    /// The ledger was written by a later version of this program.
+    #[error(
+        "{} has schema {found}, and this version knows {known}: use the newer regretta that wrote it",
+        path.display()
+    )]
+    Newer {
+        /// The ledger.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// The latest schema that is known here.
+        known: usize,
+    },
+    /// SQLite has a bug that can lose committed transactions.
+    #[error("SQLite {found} is older than {needed}: build with the bundled one")]
+    OldSqlite {
+        /// The version that is linked.
+        found: String,
+        /// The oldest that will do.
+        needed: &'static str,
+    },
+    /// The folder's records were computed by other arithmetic.
+    #[error(
+        "{} was computed under numerics {stored}, and this program has {running}: finish it with \
+         the regretta that began it, or choose another folder",
+        dir.display()
+    )]
+    OtherNumerics {
+        /// The folder.
+        dir: PathBuf,
+        /// The digest that the folder is pinned to.
+        stored: String,
+        /// The digest of the running program.
+        running: String,
+    },
+    /// The same trials, other records: one of the two workers is wrong.
+    #[error(
+        "workers {first} and {second} disagree on cell {cell}, replicates {} to {} of study \
+         {study}: one of them computes wrongly",
+        range.start,
+        range.end
+    )]
+    Disagreement {
+        /// The study.
+        study: StudyId,
+        /// The cell.
+        cell: CellId,
+        /// The replicates.
+        range: Range<u64>,
+        /// Who committed first.
+        first: String,
+        /// Who came later.
+        second: String,
+    },
+    /// Part of the range is there already.
+    #[error(
+        "cell {cell}, replicates {} to {} from {worker} overlap replicates {} to {} from {other}",
+        range.start,
+        range.end,
+        there.start,
+        there.end
+    )]
+    Overlap {
+        /// The cell.
+        cell: CellId,
+        /// The range that is refused.
+        range: Range<u64>,
+        /// Its worker.
+        worker: String,
+        /// The range that is there.
+        there: Range<u64>,
+        /// Its worker.
+        other: String,
+    },
+    /// The cell holds shards with other checkpoints.
+    #[error("cell {cell} holds shards with other checkpoints: it must be forgotten first")]
+    OtherCheckpoints {
+        /// The cell.
+        cell: CellId,
+    },
+    /// Not a range of replicates.
+    #[error("replicates {} to {} are not a range", range.start, range.end)]
+    BadRange {
+        /// What was given.
+        range: Range<u64>,
+    },
+    /// The study was never put.
+    #[error("study {0} is not in the store")]
+    UnknownStudy(StudyId),
+    /// A payload over the limit of a frame.
+    #[error("a batch of {bytes} bytes is over the limit of {limit} bytes")]
+    TooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A frame is not what was written.
+    #[error(
+        "{} is damaged at byte {offset}: run the same command again; the shard it held is computed \
+         anew",
+        path.display()
+    )]
+    Damaged {
+        /// The segment.
+        path: PathBuf,
+        /// Where the frame begins.
+        offset: u64,
+    },
+    /// The shard is in the sealed dataset and no longer in a segment.
+    #[error("the shard is sealed: read it from the dataset")]
+    Sealed,
+    /// A study's file is missing, or not what its digest says.
+    #[error("{} {problem}: run the same command again with the original file", path.display())]
+    File {
+        /// The stored file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The writer has ended.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// What room SQLite needs beside a segment to take one more group.
+const LEDGER_ROOM: u64 = 1 << 20;
+
+impl Error {
+    /// From a failed file operation that had `bytes` to write.
+    pub(super) fn io(action: &'static str, path: &Path, bytes: usize, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { path, needed: bytes as u64 + LEDGER_ROOM }
+            }
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
+            io::ErrorKind::PermissionDenied => Self::Permission { action, path },
+            _ => Self::Io { action, path, source: Arc::new(source) },
+        }
+    }
+
+    /// From a failed statement, by SQLite's primary result code.
+    pub(super) fn sql(path: &Path, source: sqlx::Error) -> Self {
+        let code = source.as_database_error().and_then(DatabaseError::code);
+        let code: Option<i32> = code.and_then(|code| code.parse().ok());
+        let path = path.to_path_buf();
+        match code.map(|code| code & 0xff) {
+            Some(13) => Self::DiskFull { path, needed: LEDGER_ROOM },
+            Some(8) => Self::ReadOnly { path },
+            Some(3) => Self::Permission { action: "open", path },
+            Some(11 | 26) => Self::Corrupt { path, detail: source.to_string() },
+            _ => Self::Ledger { path, source: Arc::new(source) },
+        }
+    }
+
+    /// Whether the ledger refused one shard, and nothing is wrong with the store.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Disagreement { .. }
+                | Self::Overlap { .. }
+                | Self::OtherCheckpoints { .. }
+                | Self::BadRange { .. }
+                | Self::UnknownStudy(_)
+        )
+    }
+}
+
+/// Attaches what was tried, and on what, to an I/O error.
+pub(super) trait At<T> {
+    /// The error that says what to do.
+    fn at(self, action: &'static str, path: &Path) -> Result<T, Error>;
+}
+
+impl<T> At<T> for io::Result<T> {
+    fn at(self, action: &'static str, path: &Path) -> Result<T, Error> {
+        self.map_err(|source| Error::io(action, path, 0, source))
+    }
+}

@@ -1,0 +1,110 @@
+//! A ledger from the segments alone.
+//!
+//! Frames are replayed in the order in which they were written: the last definition of a study
+//! counts, and a commit replaces what overlaps it or has other checkpoints in its cell, because
+//! the lost ledger took it and would not have done so otherwise. Not recovered: shards that were
+//! sealed and whose segments are deleted, deaths, and checks. Shards of a forgotten cell may come
+//! back, with the checkpoints for which they were forgotten.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+
+use super::body::{self, Commit, Origin};
+use super::disk::sync_parent;
+use super::error::{At, Error};
+use super::frame::Kind;
+use super::ledger::{Group, Ledger};
+use super::row::{Held, StoredShard, StoredStudy};
+use super::scan::Scan;
+use super::{blocking, segment};
+
+/// What a segment says about the store.
+enum Event {
+    Origin(Origin),
+    Study(StoredStudy),
+    Commit(StoredShard),
+}
+
+/// Writes a new ledger beside the segments, and puts it in place once it is complete.
+pub(super) async fn rebuild(dir: &Path, path: &Path) -> Result<(), Error> {
+    let temporary = path.with_extension("rebuild");
+    remove(&temporary)?;
+    let ledger = Ledger::open(&temporary).await?;
+    let mut origin: Option<Origin> = None;
+    let mut write = ledger.write().await;
+    let mut group = write.group().await?;
+    for number in segment::list(dir)? {
+        let path = segment::path(dir, number);
+        for event in blocking(move || events(&path)).await? {
+            match event {
+                Event::Origin(found) => {
+                    let restarts = origin.map_or(0, |origin| origin.restarts).max(found.restarts);
+                    origin = Some(Origin { restarts, ..found });
+                }
+                Event::Study(study) => group.put_study(&study).await?,
+                Event::Commit(shard) => replay(&mut group, shard, number).await?,
+            }
+        }
+    }
+    group.commit().await?;
+    drop(write);
+    if let Some(origin) = origin {
+        ledger.register(origin).await?;
+    }
+    ledger.close().await?;
+    // A log of the lost ledger must not be applied to the new one.
+    remove(path)?;
+    std::fs::rename(&temporary, path).at("rename", &temporary)?;
+    sync_parent(path).at("sync the folder of", path)
+}
+
+async fn replay(group: &mut Group<'_>, shard: StoredShard, segment: u32) -> Result<(), Error> {
+    let Held::Live(places) = &shard.held else { return Ok(()) };
+    match group.replace(&shard, places, segment).await {
+        // Its definition is damaged: without it the shard is of no use.
+        Err(error) if error.is_refusal() => Ok(()),
+        result => result,
+    }
+}
+
+fn events(path: &Path) -> Result<Vec<Event>, Error> {
+    let mut scan = Scan::new(File::open(path).at("open", path)?);
+    let mut events = Vec::new();
+    while let Some(frame) = scan.next().at("read", path)? {
+        let bytes = frame.payload;
+        events.extend(match frame.kind {
+            Kind::Origin => Origin::decode(bytes).ok().map(Event::Origin),
+            Kind::Study => decoded(body::Study::decode(bytes), body::Study::stored, Event::Study),
+            Kind::Commit => decoded(Commit::decode(bytes), Commit::stored, Event::Commit),
+            Kind::Payload => None,
+        });
+    }
+    Ok(events)
+}
+
+fn decoded<T, U>(
+    body: Result<T, prost::DecodeError>,
+    stored: impl Fn(T) -> Option<U>,
+    event: impl Fn(U) -> Event,
+) -> Option<Event> {
+    body.ok().and_then(stored).map(event)
+}
+
+/// Removes a database and what SQLite keeps beside it.
+fn remove(path: &Path) -> Result<(), Error> {
+    for end in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        let file = PathBuf::from(name);
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).at("delete", &file);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

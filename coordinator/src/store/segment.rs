@@ -1,0 +1,203 @@
+//! The segment that is being written, and the switch to the next one.
+//!
+//! Frames are staged in memory, flushed by one append, and durable after `sync`. A failed append
+//! is rolled back; after a failed sync the segment is given up at its last durable length,
+//! because nothing is known about what followed, and the next frame starts a new segment.
+
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+
+use super::body::{self, Origin};
+use super::disk::{Disk, Log, sync_parent};
+use super::error::{At, Error};
+use super::frame::{self, HEAD, HEADER, Kind};
+use super::row::{Place, StoredStudy};
+
+/// A segment of this size is followed by the next.
+pub(super) const SIZE: u64 = 256 << 20;
+
+/// What has been lost: frames of `segment` at or behind `from`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lost {
+    pub(super) segment: u32,
+    pub(super) from: u64,
+}
+
+impl Lost {
+    pub(super) fn covers(&self, place: &Place) -> bool {
+        place.segment == self.segment && place.offset >= self.from
+    }
+}
+
+/// A failure, and which frames it cost.
+pub(super) type Failure = Box<(Error, Option<Lost>)>;
+
+struct Active {
+    number: u32,
+    path: PathBuf,
+    log: Box<dyn Log>,
+    length: u64,
+    durable: u64,
+}
+
+/// The segments of a store, as the writer sees them.
+pub(super) struct Segments {
+    dir: PathBuf,
+    disk: Box<dyn Disk>,
+    size: u64,
+    origin: Origin,
+    next: u32,
+    active: Option<Active>,
+    staged: Vec<u8>,
+    /// Every segment begins with all studies, so that older ones can be deleted.
+    pub(super) studies: Vec<StoredStudy>,
+}
+
+impl Segments {
+    pub(super) fn new(
+        dir: &Path,
+        (disk, size): (Box<dyn Disk>, u64),
+        origin: Origin,
+        next: u32,
+        studies: Vec<StoredStudy>,
+    ) -> Self {
+        let dir = dir.to_path_buf();
+        Self { dir, disk, size, origin, next, active: None, staged: Vec::new(), studies }
+    }
+
+    /// The number of the segment that is being written.
+    pub(super) fn active(&self) -> Option<u32> {
+        self.active.as_ref().map(|active| active.number)
+    }
+
+    /// Makes sure that frames with `bytes` in all fit into one segment, and says which.
+    pub(super) fn reserve(&mut self, bytes: usize) -> Result<u32, Failure> {
+        let staged = (self.staged.len() + bytes) as u64;
+        if self.active.as_ref().is_some_and(|active| active.length + staged > self.size) {
+            self.flush()?;
+            self.sync()?;
+            self.active = None;
+        }
+        match &self.active {
+            Some(active) => Ok(active.number),
+            None => self.start().map_err(|error| Box::new((error, None))),
+        }
+    }
+
+    /// Stages a frame behind all others.
+    pub(super) fn stage(
+        &mut self,
+        kind: Kind,
+        token: u64,
+        payload: &[u8],
+    ) -> Result<Place, Failure> {
+        let segment = self.reserve(HEAD + payload.len())?;
+        let flushed = self.active.as_ref().map_or(0, |active| active.length);
+        let offset = flushed + self.staged.len() as u64;
+        frame::write(&mut self.staged, kind, token, payload);
+        Ok(Place { segment, offset, length: payload.len() as u32 })
+    }
+
+    /// Appends what is staged; all of it is lost if that fails.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        let staged = std::mem::take(&mut self.staged);
+        let Some(active) = self.active.as_mut().filter(|_| !staged.is_empty()) else {
+            return Ok(());
+        };
+        let result = active.log.append(&staged);
+        match result {
+            Ok(()) => active.length += staged.len() as u64,
+            Err(error) => {
+                let error = Error::io("write to", &active.path, staged.len(), error);
+                let lost = Lost { segment: active.number, from: active.length };
+                let rolled_back = active.log.set_len(active.length).is_ok();
+                let lost = if rolled_back { Some(lost) } else { self.give_up() };
+                return Err(Box::new((error, lost)));
+            }
+        }
+        self.staged = staged;
+        self.staged.clear();
+        Ok(())
+    }
+
+    /// Makes what was flushed durable; all since the last success is lost if that fails.
+    pub(super) fn sync(&mut self) -> Result<(), Failure> {
+        let Some(active) = self.active.as_mut().filter(|active| active.durable < active.length)
+        else {
+            return Ok(());
+        };
+        match active.log.sync() {
+            Ok(()) => {
+                active.durable = active.length;
+                Ok(())
+            }
+            Err(error) => {
+                let bytes = active.length - active.durable;
+                let error = Error::io("sync", &active.path, bytes as usize, error);
+                Err(Box::new((error, self.give_up())))
+            }
+        }
+    }
+
+    fn give_up(&mut self) -> Option<Lost> {
+        let mut active = self.active.take()?;
+        // Recovery cuts what this leaves behind if it fails too.
+        let _ = active.log.set_len(active.durable);
+        Some(Lost { segment: active.number, from: active.durable })
+    }
+
+    fn start(&mut self) -> Result<u32, Error> {
+        let number = self.next;
+        let path = path(&self.dir, number);
+        let mut bytes = HEADER.to_vec();
+        frame::write(&mut bytes, Kind::Origin, 0, &self.origin.encode_to_vec());
+        for study in &self.studies {
+            frame::write(&mut bytes, Kind::Study, 0, &body::Study::from(study).encode_to_vec());
+        }
+        self.next += 1;
+        let begun = self.disk.create(&path).and_then(|mut log| {
+            log.append(&bytes)?;
+            log.sync()?;
+            Ok(log)
+        });
+        let log = begun.map_err(|error| {
+            // An incomplete segment would only be skipped at the next start.
+            let _ = std::fs::remove_file(&path);
+            Error::io("create", &path, bytes.len(), error)
+        })?;
+        let length = bytes.len() as u64;
+        self.active = Some(Active { number, path, log, length, durable: length });
+        Ok(number)
+    }
+}
+
+/// A segment's file.
+pub(super) fn path(dir: &Path, number: u32) -> PathBuf {
+    dir.join("segments").join(format!("{number:06}.seg"))
+}
+
+/// Deletes the segments that are not needed.
+pub(super) fn delete(dir: &Path, unneeded: impl Fn(u32) -> bool) -> Result<(), Error> {
+    let mut last = None;
+    for number in list(dir)?.into_iter().filter(|number| unneeded(*number)) {
+        let path = path(dir, number);
+        std::fs::remove_file(&path).at("delete", &path)?;
+        last = Some(path);
+    }
+    last.map_or(Ok(()), |path| sync_parent(&path).at("sync the folder of", &path))
+}
+
+/// The numbers of the segments that are there, ascending.
+pub(super) fn list(dir: &Path) -> Result<Vec<u32>, Error> {
+    let dir = dir.join("segments");
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(&dir).at("read", &dir)? {
+        let name = entry.at("read", &dir)?.file_name();
+        let number: Option<u32> =
+            name.to_str().and_then(|name| name.strip_suffix(".seg")?.parse().ok());
+        numbers.extend(number);
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
