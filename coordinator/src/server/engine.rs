@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use proto::v1;
+use proto::convert::{self, Reply};
+use rand::TryRng;
+use rand::rngs::SysRng;
 use study::{CellId, StudyId};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -200,7 +202,7 @@ impl Engine {
             self.sessions.remove(&previous);
         }
         // Random, so that no worker can speak for another; never twice, over restarts too.
-        let worker = WorkerId(rand::random());
+        let worker = WorkerId(random_id());
         self.sessions.insert(worker, Session::default());
         tracing::info!(%worker, name, slots, "a worker registered");
         self.tell(Event::Register { worker, name, slots });
@@ -259,7 +261,7 @@ impl Engine {
             Command::Commit { epoch, shard } => self.commit(epoch, shard),
             Command::Acknowledge { worker, epoch } => {
                 self.leases.remove(epoch);
-                self.reply(worker, v1::Committed { lease: epoch.0 }.into());
+                self.reply(worker, Reply::Committed { lease: epoch.0 });
             }
             Command::Reject { worker, epoch, reason } => {
                 tracing::warn!(%worker, lease = %epoch, %reason, "a shard was refused");
@@ -317,7 +319,6 @@ impl Engine {
         self.leases.put(Held {
             epoch: grant.epoch,
             worker,
-            study: grant.study,
             cell: grant.cell,
             range: grant.range.clone(),
             check: grant.check,
@@ -379,7 +380,7 @@ impl Engine {
                 tracing::error!(lease = %epoch, %error, "a shard could not be made durable");
                 let fatal = error.needs_attention().then(|| error.to_string());
                 self.tell(Event::CommitFailed { epoch, reason: error.to_string() });
-                if let Some(reason) = fatal {
+                if let Some(reason) = fatal.filter(|_| self.single) {
                     self.stall(reason);
                 }
             }
@@ -388,7 +389,8 @@ impl Engine {
         }
     }
 
-    /// The disk refuses: every study that is being run is told why. Running it again resumes it.
+    /// The disk refuses: whoever waits for the folder's study is told why. Running it again resumes
+    /// it; a coordinator of many studies goes on trying instead.
     fn stall(&mut self, reason: String) {
         let studies: Vec<StudyId> = self.studies.keys().copied().collect();
         for study in studies {
@@ -408,15 +410,14 @@ impl Engine {
         if let Some(session) = self.sessions.get_mut(&worker) {
             session.revoked.push((epoch, reason.clone()));
         }
-        self.reply(worker, v1::Rejected { lease: epoch.0, reason }.into());
+        self.reply(worker, Reply::Rejected { lease: epoch.0, reason: convert::reason(&reason) });
     }
 
     /// Sends a worker what has become of a shard. One that does not listen hears of it by losing
     /// the lease.
-    fn reply(&mut self, worker: WorkerId, message: v1::record_reply::Message) {
-        let reply = v1::RecordReply { message: Some(message) };
+    fn reply(&mut self, worker: WorkerId, reply: Reply) {
         if let Some(Session { replies: Some(replies), .. }) = self.sessions.get(&worker)
-            && replies.send(reply).is_err()
+            && replies.send(reply.into()).is_err()
         {
             tracing::debug!(%worker, "a worker is gone before its reply");
         }
@@ -456,6 +457,11 @@ impl Engine {
             self.quiescing.drain(..).for_each(|reply| _ = reply.send(()));
         }
     }
+}
+
+/// From the system, which gives or blocks; where it cannot, nothing secret could be had either.
+fn random_id() -> u64 {
+    SysRng.try_next_u64().expect("the system has random numbers")
 }
 
 fn trials(range: &Range<u64>) -> u64 {

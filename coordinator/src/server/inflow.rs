@@ -6,7 +6,7 @@ use std::sync::Arc;
 use study::batch::{Batch, DecodeError};
 use study::plan::Detail;
 use study::tally::Tally;
-use study::{CellId, Digest, StudyId};
+use study::{CellId, Digest};
 
 use crate::core::{LeaseEpoch, WorkerId};
 
@@ -15,7 +15,6 @@ use crate::core::{LeaseEpoch, WorkerId};
 pub(super) struct Held {
     pub(super) epoch: LeaseEpoch,
     pub(super) worker: WorkerId,
-    pub(super) study: StudyId,
     pub(super) cell: CellId,
     pub(super) range: Range<u64>,
     /// Compared, not stored.
@@ -64,10 +63,6 @@ pub(super) struct Claimed {
 impl Inflow {
     pub(super) fn new(held: Arc<Held>) -> Self {
         Self { held, sequence: 0, records: 0, last: None, digest: Digest::new() }
-    }
-
-    pub(super) fn held(&self) -> &Arc<Held> {
-        &self.held
     }
 
     /// Takes in one part; its bytes may be stored if it is in order.

@@ -20,10 +20,10 @@ use tokio::time::Sleep;
 use tonic::transport::server::{Connected, TcpConnectInfo};
 
 /// Connections at once.
-pub const MAX_CONNECTIONS: usize = 4096;
+pub(super) const MAX_CONNECTIONS: usize = 4096;
 
 /// How long a new connection may stay silent.
-pub const FIRST_BYTE: Duration = Duration::from_secs(10);
+pub(super) const FIRST_BYTE: Duration = Duration::from_secs(10);
 
 /// The pause after the system refused a connection, for instance for want of file descriptors.
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);

@@ -156,7 +156,7 @@ pub struct Handle {
     calls: mpsc::Sender<Call>,
     outcomes: watch::Receiver<BTreeMap<StudyId, Outcome>>,
     metrics: Arc<Metrics>,
-    reader: Reader,
+    store: Arc<Store>,
 }
 
 impl Coordinator {
@@ -205,7 +205,7 @@ impl Coordinator {
             calls: calls.clone(),
             outcomes: watched,
             metrics: Arc::clone(&metrics),
-            reader: store.reader(),
+            store: Arc::clone(&store),
         };
         let stop = CancellationToken::new();
         let router = router(&config, calls, leases, store, Arc::clone(&metrics)).await?;
@@ -325,6 +325,17 @@ impl Handle {
         answer.unwrap_or(Err(SubmitError::Stopped))
     }
 
+    /// A study as it was submitted.
+    pub async fn definition(&self, study: StudyId) -> Option<Definition> {
+        let found = ask(&self.calls, |reply| Call::Definition { study, reply }).await.ok()??;
+        let mut files = Vec::new();
+        for file in found.files {
+            let digest = file.digest.as_ref().try_into().ok()?;
+            files.push((file.path, self.store.file(digest).await.ok()?.to_vec()));
+        }
+        Some(Definition { file_name: found.file_name, text: found.text, files })
+    }
+
     /// A study's progress.
     pub async fn status(&self, study: StudyId) -> Option<v1::StudyStatus> {
         ask(&self.calls, |reply| Call::Status { study, reply }).await.ok().flatten()
@@ -358,8 +369,8 @@ impl Handle {
     }
 
     /// Reads the records of live shards.
-    pub fn reader(&self) -> &Reader {
-        &self.reader
+    pub fn reader(&self) -> Reader {
+        self.store.reader()
     }
 
     /// Counters and gauges.

@@ -125,7 +125,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn past(&self, study: StudyId) -> Result<Past, store::Error> {
+    async fn past(&mut self, study: StudyId) -> Result<Past, store::Error> {
         Ok(Past {
             shards: self.store.shards(study).await?,
             deaths: self.store.deaths(study).await?,
@@ -145,7 +145,7 @@ impl Engine {
     }
 
     /// The shards of a study that is complete, cell by cell.
-    async fn results(&self, study: StudyId) -> Result<Option<Results>, store::Error> {
+    async fn results(&mut self, study: StudyId) -> Result<Option<Results>, store::Error> {
         let Some(entry) = self.studies.get(&study) else { return Ok(None) };
         if entry.closed.len() < entry.plan.cells.len() {
             return Ok(None);

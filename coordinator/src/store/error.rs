@@ -222,6 +222,19 @@ pub enum Error {
 const LEDGER_ROOM: u64 = 1 << 20;
 
 impl Error {
+    /// Whether the disk or the ledger refuses, so that a user has to see to it.
+    pub fn needs_attention(&self) -> bool {
+        matches!(
+            self,
+            Self::DiskFull { .. }
+                | Self::ReadOnly { .. }
+                | Self::Permission { .. }
+                | Self::Io { .. }
+                | Self::Corrupt { .. }
+                | Self::Ledger { .. }
+        )
+    }
+
     /// From a failed file operation that had `bytes` to write.
     pub(super) fn io(action: &'static str, path: &Path, bytes: usize, source: io::Error) -> Self {
         let path = path.to_path_buf();

@@ -252,6 +252,23 @@ impl Store {
     }
 }
 
+/// Studies and their shards in a folder that another process may have open; `None` where there is no
+/// ledger. Nothing of it is changed.
+pub async fn peek(dir: &Path) -> Result<Option<Vec<(StoredStudy, Vec<StoredShard>)>>, Error> {
+    let path = dir.join("ledger.db");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let ledger = Ledger::open(&path).await?;
+    let mut studies = Vec::new();
+    for study in ledger.studies().await? {
+        let shards = ledger.shards(study.id).await?;
+        studies.push((study, shards));
+    }
+    ledger.close().await?;
+    Ok(Some(studies))
+}
+
 /// Pins a new store to this program's numerics, or refuses another one's; counts this opening.
 async fn register(dir: &Path, ledger: &Ledger, options: Options<'_>) -> Result<Origin, Error> {
     let running = options.numerics.to_owned();

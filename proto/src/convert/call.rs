@@ -17,6 +17,8 @@ pub struct Registration {
     pub name: String,
     /// Shards that it computes at the same time, at least 1.
     pub slots: u32,
+    /// The id that it had before it lost its connection.
+    pub previous: Option<u64>,
 }
 
 /// A request for work.
@@ -68,7 +70,7 @@ impl TryFrom<v1::RegisterRequest> for Registration {
     type Error = Invalid;
 
     fn try_from(message: v1::RegisterRequest) -> Result<Self, Invalid> {
-        let v1::RegisterRequest { version, numerics_digest, name: called, slots } = message;
+        let v1::RegisterRequest { version, numerics_digest, name: called, slots, .. } = message;
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if numerics_digest.len() != 64 || !numerics_digest.bytes().all(is_digit) {
             return Err(Invalid::new("numerics_digest", Fault::NotHexadecimal));
@@ -78,14 +80,16 @@ impl TryFrom<v1::RegisterRequest> for Registration {
             numerics: numerics_digest,
             name: name("name", called)?,
             slots: number("slots", slots, 1, MAX_SLOTS.into())?,
+            previous: message.previous_worker_id,
         })
     }
 }
 
 impl From<Registration> for v1::RegisterRequest {
     fn from(registration: Registration) -> Self {
-        let Registration { version, numerics, name, slots } = registration;
-        Self { version, numerics_digest: numerics, name, slots }
+        let Registration { version, numerics, name, slots, previous } = registration;
+        let previous_worker_id = previous;
+        Self { version, numerics_digest: numerics, name, slots, previous_worker_id }
     }
 }
 

@@ -136,6 +136,7 @@ fn registration() -> Registration {
         numerics: "0f".repeat(32),
         name: "node-1".into(),
         slots: 4,
+        previous: Some(9),
     }
 }
 

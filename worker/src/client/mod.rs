@@ -163,11 +163,12 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<Summary,
         return Err(Error::Config(format!("slots = {slots} must be from 1 to {MAX_SLOTS}")));
     }
     let coordinator = Coordinator::new(&config)?;
-    let registration = Registration {
+    let mut registration = Registration {
         version: env!("CARGO_PKG_VERSION").into(),
         numerics: proof(config.cpu, config.compute).await,
         name: config.name.clone(),
         slots: config.slots,
+        previous: None,
     };
     let library = Library::new(config.memory, config.cpu);
     let pool = Pool::start(config.slots as usize, library, config.compute)?;
@@ -186,6 +187,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<Summary,
         let lost = match joined {
             Ok((client, registered)) => {
                 let began = Instant::now();
+                registration.previous = Some(registered.worker_id);
                 tracing::info!(worker = registered.worker_id, name = config.name, "joined");
                 match session::run(&around, client, registered, &mut summary).await {
                     Ended::Left => return Ok(summary),
