@@ -81,7 +81,7 @@ pub(super) fn read(grid: &Section<'_>) -> Result<Grid, FileError> {
 
 fn delta(item: &Item<'_>) -> Result<Delta, FileError> {
     let refuse = |_| {
-        let valid = "valid are numbers below 1, from 1e-20 on; try 0.1";
+        let valid = "valid are numbers below 1, from 1e-20 on, such as 0.1";
         item.refuse("is not a probability strictly between 0 and 1", valid)
     };
     Delta::new(item.number()?).map_err(refuse)

@@ -261,8 +261,10 @@ fn evidence(study: &Section<'_>) -> Result<Option<f64>, FileError> {
     if evidence > 1.0 {
         return Ok(Some(evidence));
     }
-    Err(item
-        .refuse("is no evidence", "any value above 1 is valid; without the key, 2 * rows/alpha"))
+    Err(item.refuse(
+        "is no evidence",
+        "any value above 1 is valid, and without the key it is 2 * rows/alpha",
+    ))
 }
 
 fn n_opt(study: &Section<'_>) -> Result<f64, FileError> {

@@ -45,6 +45,9 @@ budget = "delta"
 quantifier = "each t"
 "#;
 
+/// The line of it that sweeps a key of the prior.
+const SWEEP: &str = "\"prior.kernel.lengthscale\" = [0.05, 0.1]\n";
+
 fn parse(text: &str) -> Result<Study, FileError> {
     Study::parse("s.toml", text)
 }
@@ -62,6 +65,16 @@ fn the_documented_study_reads() {
     assert_eq!(study.claims[0].line, 32);
     assert!(study.tests("lemma1/step.K") && !study.tests("lemma5.simple"));
     assert!(study.paths().is_empty());
+}
+
+#[test]
+fn the_example_of_the_documentation_can_be_run() {
+    let page = include_str!("../../../../docs/study-file.md");
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (example, _) = rest.split_once("```").unwrap();
+    let plan = Plan::new(parse(example).unwrap(), &Files::default()).unwrap();
+    // Two priors; 3 fixed, 9 GP-UCB, 3 PI, 3 + 1 with the known prior, 1 random.
+    assert_eq!(plan.cells.len(), 2 * (3 + 9 + 3 + 4 + 1));
 }
 
 #[test]
@@ -151,7 +164,7 @@ fn the_schema_is_that_of_the_types() {
                 let end = study.find("[other]").unwrap();
                 let study = format!("{}{text}\n{}", &study[..start], &study[end..]);
                 let study = study.replace("[other]", "[grid]");
-                let study = study.replace("\"prior.kernel.lengthscale\" = [0.05, 0.1]\n", "");
+                let study = study.replace(SWEEP, "");
                 parse(&study).expect(&study);
             }
             let text = table(true, ", other = 1");
@@ -173,7 +186,7 @@ fn depth_and_size_do_no_harm() {
         let start = FULL.find("kernel = ").unwrap();
         let end = FULL.find("mean = ").unwrap();
         let text = format!("{}kernel = {kernel}\n{}", &FULL[..start], &FULL[end..]);
-        parse(&text.replace("\"prior.kernel.lengthscale\" = [0.05, 0.1]\n", ""))
+        parse(&text.replace(SWEEP, ""))
     };
     assert!(nested(20).is_ok());
     assert!(nested(5000).is_err());
