@@ -28,11 +28,6 @@ impl<K: PartialEq, V: Clone> Recent<K, V> {
         self.entries.push(entry);
         value
     }
-
-    /// Forgets a key.
-    pub(super) fn forget(&mut self, key: &K) {
-        self.entries.retain(|entry| entry.0 != *key);
-    }
 }
 
 #[cfg(test)]
@@ -53,7 +48,5 @@ mod tests {
             );
         }
         assert_eq!(made, ['a', 'b', 'c', 'b']);
-        recent.forget(&'b');
-        assert_eq!(recent.get('b', || 'x'), 'x');
     }
 }

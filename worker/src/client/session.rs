@@ -199,7 +199,8 @@ impl Session<'_> {
         let beat = Heartbeat { worker_id, leases: self.held.progress() };
         let (mut client, patience) = (self.client.clone(), self.registered.lease);
         self.tasks.spawn(async move {
-            let answer = timeout(patience, client.heartbeat(v1::HeartbeatRequest::from(beat))).await;
+            let answer =
+                timeout(patience, client.heartbeat(v1::HeartbeatRequest::from(beat))).await;
             let answer = answer.unwrap_or_else(|_| Err(late("Heartbeat")));
             Done::Beat(answer.and_then(|beat| Ok(beat.into_inner().try_into()?)))
         });
