@@ -18,17 +18,13 @@ impl StudyId {
 
     /// All 64 hexadecimal digits.
     pub fn hex(&self) -> String {
-        hex(&self.0)
+        blake3::Hash::from_bytes(self.0).to_hex().to_string()
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Display for StudyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&hex(&self.0[..6]))
+        f.pad(&self.hex()[..12])
     }
 }
 
@@ -51,6 +47,6 @@ mod tests {
         assert_eq!(id.hex().len(), 64);
         assert!(id.hex().starts_with(&id.to_string()));
         // Addresses that people have written down depend on this.
-        assert_eq!(id.to_string(), "PINNED");
+        assert_eq!(id.to_string(), "2015b874b57d");
     }
 }

@@ -1,14 +1,22 @@
-//! What is to be run and what comes back: priors, cells, their randomness, and the record schema.
+//! What is to be run and what comes back: study files, plans, priors, cells, their randomness, the rows
+//! of verdicts and their tallies, and the record schema.
 
 pub mod batch;
 pub mod cell;
 mod digest;
+pub mod file;
 mod id;
+pub mod plan;
 pub mod prior;
 pub mod record;
+pub mod rows;
+pub mod tally;
 
 pub use batch::Batch;
 pub use cell::{Cell, CellId};
 pub use digest::Digest;
+pub use file::{FileError, Study};
 pub use id::StudyId;
+pub use plan::Plan;
 pub use record::{Failure, Record};
+pub use tally::Tally;

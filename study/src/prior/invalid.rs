@@ -110,6 +110,24 @@ pub enum Invalid {
     },
 }
 
+impl Invalid {
+    /// The dotted key of the value.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::NotFinite { key, .. }
+            | Self::Negative { key, .. }
+            | Self::NotPositive { key, .. }
+            | Self::OutOfRange { key, .. }
+            | Self::Count { key, .. }
+            | Self::Entries { key, .. }
+            | Self::Empty { key }
+            | Self::NotAGrid { key, .. }
+            | Self::Shape { key, .. }
+            | Self::NotLoaded { key, .. } => key,
+        }
+    }
+}
+
 pub(super) fn finite(key: &str, value: f64) -> Result<(), Invalid> {
     if value.is_finite() { Ok(()) } else { Err(Invalid::NotFinite { key: key.to_owned(), value }) }
 }

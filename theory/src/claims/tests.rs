@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::{
     Delta, Form, lemma1,
@@ -103,6 +105,18 @@ fn globs() {
     assert_eq!(found("*"), all().count());
     assert_eq!(found("theorem2.pi"), 1);
     assert_eq!(found("nothing*"), 0);
+    for (glob, id, named) in [
+        ("l*1*n", "lemma1.mean", true),
+        ("*m*m*m*", "lemma1.mean", true),
+        ("*m*m*m*m*", "lemma1.mean", false),
+        ("**.mean", "lemma1.mean", true),
+        ("lemma1.mean*mean", "lemma1.mean", false),
+        ("*.*", "mine.own/step.one", true),
+        ("m*.*", "mine/step", true),
+        ("", "mine", false),
+    ] {
+        assert_eq!(names(glob, id), named, "{glob} {id}");
+    }
 }
 
 #[test]
@@ -280,4 +294,20 @@ fn nothing_is_violated_by_a_quotient_that_does_not_exist() {
     let numerator = find("theorem2.pi/step.numerator").unwrap();
     assert!(numerator.applies(&context).unwrap_err().contains("noise_variance > 0"));
     assert_eq!(numerator.evaluate(&context, &m), Outcome::NotApplicable);
+}
+
+#[test]
+fn shared_constants_are_the_same() {
+    let long = Conditions { t: 20, form: Form::Sharp, ..conditions() };
+    let shared = Arc::new(Constants::new(long.n, long.delta, long.form, 20));
+    for t in [3, 20] {
+        let conditions = Conditions { t, ..long };
+        let (own, beside) = (Context::new(conditions), Context::sharing(conditions, &shared));
+        assert_eq!(own.a(), beside.a());
+        assert_eq!(own.variance_interval(), beside.variance_interval());
+        for tau in 0..=21 {
+            assert_eq!(own.concentration(tau), beside.concentration(tau), "{tau}");
+        }
+        assert!(beside.concentration(t).is_some() && beside.concentration(t + 1).is_none());
+    }
 }

@@ -279,9 +279,9 @@ impl Session<'_> {
 
     fn end(&mut self, End { lease, how }: End) {
         match how {
-            How::Finished { records } => {
+            How::Finished => {
                 self.failures.reset();
-                self.held.finished(lease, records);
+                self.held.finished(lease);
             }
             How::Cancelled => {}
             How::Failed(reason) => {

@@ -154,6 +154,8 @@ impl Workers for Fake {
     ) -> Result<Response<v1::RegisterReply>, Status> {
         let mut state = self.0.lock().unwrap();
         state.registrations += 1;
+        // Leases that an earlier connection was given too late to hear of them.
+        state.forget();
         let given = request.metadata().get("authorization").map(|v| v.to_str().unwrap().to_owned());
         if given.as_deref() != state.token {
             return Err(Status::unauthenticated("wrong token"));

@@ -1,0 +1,130 @@
+//! `[claims]` and `[[claim]]`: what is tested.
+
+use std::collections::BTreeSet;
+
+use theory::claims;
+
+use super::error::{FileError, nearest};
+use super::item::{Item, Section};
+use super::tree::Value;
+
+/// For which t a claim of one's own is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantifier {
+    /// At each checkpoint by itself.
+    EachT,
+    /// At all checkpoints of a trial at once.
+    AllT,
+}
+
+/// A claim of one's own, over record columns and study scalars.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnClaim {
+    /// Its name.
+    pub id: String,
+    /// A SQL expression that is true of records for which the claim holds.
+    pub holds: String,
+    /// The failure probability that it allows: an expression.
+    pub budget: String,
+    /// For which t.
+    pub quantifier: Quantifier,
+    /// Where it stands in the study file.
+    pub line: usize,
+}
+
+/// Reads every `[[claim]]`.
+pub(super) fn own(item: &Item<'_>) -> Result<Vec<OwnClaim>, FileError> {
+    if !matches!(item.node.value, Value::List(_)) {
+        return Err(item.refuse("is not a list of tables", "write [[claim]]"));
+    }
+    let mut ids = BTreeSet::new();
+    let mut own = Vec::new();
+    for entry in item.entries()? {
+        let claim = one(&entry.section()?)?;
+        if !ids.insert(claim.id.clone()) {
+            let id = entry.section()?.need("id", "")?;
+            return Err(id.refuse("is the id of two claims", "give each its own"));
+        }
+        own.push(claim);
+    }
+    Ok(own)
+}
+
+fn one(section: &Section<'_>) -> Result<OwnClaim, FileError> {
+    section.only(&["id", "holds", "budget", "quantifier"])?;
+    let id = section.need("id", "id = \"mine.cumulative\"")?;
+    let holds = section.need("holds", "holds = \"cumulative_regret <= 8 * sqrt(t)\"")?;
+    let budget = section.need("budget", "budget = \"delta\"")?;
+    let quantifiers = [("each t", Quantifier::EachT), ("all t", Quantifier::AllT)];
+    let quantifier = section.get("quantifier").map(|item| item.choice(&quantifiers)).transpose()?;
+    Ok(OwnClaim {
+        id: own_id(&id)?.to_owned(),
+        holds: expression(&holds)?.to_owned(),
+        budget: match budget.node.value {
+            Value::Text(_) => expression(&budget)?.to_owned(),
+            _ => allowed(&budget)?.to_string(),
+        },
+        quantifier: quantifier.unwrap_or(Quantifier::EachT),
+        line: section.line,
+    })
+}
+
+fn own_id<'a>(id: &Item<'a>) -> Result<&'a str, FileError> {
+    let text = id.text()?;
+    let valid = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
+    if text.is_empty() || text.len() > 100 || !text.chars().all(valid) {
+        let valid = "valid are letters, digits, and - _ . / +, as in \"mine.cumulative\"";
+        return Err(id.refuse("is not a name", valid));
+    }
+    if claims::find(text).is_some() {
+        let valid = format!("choose another, such as \"mine.{text}\"");
+        return Err(id.refuse("is a claim of the registry", valid));
+    }
+    Ok(text)
+}
+
+fn expression<'a>(item: &Item<'a>) -> Result<&'a str, FileError> {
+    let text = item.text()?;
+    if text.trim().is_empty() {
+        return Err(item.refuse("is empty", "give an expression over record columns"));
+    }
+    Ok(text)
+}
+
+fn allowed(item: &Item<'_>) -> Result<f64, FileError> {
+    let budget = item.number()?;
+    if !(0.0..1.0).contains(&budget) {
+        return Err(item.refuse("is not a probability below 1", "valid are 0 to 1, 1 excluded"));
+    }
+    Ok(budget)
+}
+
+/// Reads `[claims]`: the globs of what is tested, all where there are none.
+pub(super) fn tested(section: &Section<'_>, own: &[OwnClaim]) -> Result<Vec<String>, FileError> {
+    section.only(&["test"])?;
+    let Some(test) = section.get("test") else {
+        return Ok(Vec::new());
+    };
+    let ids: Vec<&str> =
+        claims::all().map(|claim| claim.id).chain(own.iter().map(|own| own.id.as_str())).collect();
+    let glob = |item: &Item<'_>| {
+        let glob = item.text()?;
+        if ids.iter().any(|id| claims::names(glob, id)) {
+            return Ok(glob.to_owned());
+        }
+        let plain = glob.replace('*', "");
+        let near = nearest(&plain, &ids).or_else(|| {
+            let families: Vec<&str> = ids.iter().map(|id| family(id)).collect();
+            nearest(family(&plain), &families)
+        });
+        let meant = near.map_or(String::new(), |near| format!("did you mean {near}? "));
+        let valid = format!("{meant}`regretta claims` lists them");
+        Err(item.refuse("names no claim", valid))
+    };
+    test.axis(glob, Ord::cmp)
+}
+
+/// The lemma or theorem that a claim belongs to.
+fn family(id: &str) -> &str {
+    id.split(['.', '/', '+']).next().unwrap_or(id)
+}

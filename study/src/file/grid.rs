@@ -1,0 +1,132 @@
+//! `[grid]`: the axes of a study.
+
+use theory::Delta;
+use theory::claims::{Acquisition, Design, Method};
+
+use super::error::FileError;
+use super::item::{Item, Section};
+use super::tree::{Table, Value, dotted};
+use crate::cell::PolicyConstants;
+
+/// The longest horizon: an estimator keeps a triangle of T x T numbers, 17 GiB at this T.
+const LONGEST: u64 = 1 << 16;
+
+/// The largest N: records hold it as a signed number, and f64 holds it exactly.
+const MOST_FUNCTIONS: u64 = 1 << 53;
+
+/// The axes, each in ascending order and without repetition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grid {
+    /// N, the numbers of training functions; empty where nothing is estimated.
+    pub n: Vec<u64>,
+    /// T, the horizons; one run of the longest serves all.
+    pub t: Vec<u32>,
+    /// delta.
+    pub delta: Vec<Delta>,
+    /// Who chooses the points.
+    pub design: Vec<Design>,
+    /// What is known of the prior.
+    pub method: Vec<Method>,
+    /// Acquisition functions.
+    pub acquisition: Vec<Acquisition>,
+    /// The constants of the policy's zeta_t.
+    pub policy_constants: Vec<PolicyConstants>,
+}
+
+pub(super) const DESIGNS: &[(&str, Design)] =
+    &[("fixed", Design::Fixed), ("adaptive", Design::Adaptive)];
+pub(super) const METHODS: &[(&str, Method)] =
+    &[("pem-bo", Method::PemBo), ("known-prior", Method::KnownPrior), ("random", Method::Random)];
+pub(super) const ACQUISITIONS: &[(&str, Acquisition)] =
+    &[("gp-ucb", Acquisition::GpUcb), ("pi", Acquisition::Pi)];
+pub(super) const CONSTANTS: &[(&str, PolicyConstants)] =
+    &[("printed", PolicyConstants::Printed), ("corrected", PolicyConstants::Corrected)];
+
+const AXES: &[&str] =
+    &["N", "T", "delta", "design", "method", "acquisition", "policy_constants", "prior"];
+
+/// Reads the axes.
+pub(super) fn read(grid: &Section<'_>) -> Result<Grid, FileError> {
+    let slip = grid
+        .table
+        .iter()
+        .find(|(key, _)| !AXES.contains(&key.as_str()) && !key.starts_with("prior."));
+    if let Some((key, node)) = slip {
+        let keys: Vec<&str> = AXES.iter().copied().filter(|key| *key != "prior").collect();
+        let mut error = grid.unknown(key, node, &keys);
+        error.valid.push_str(" and dotted keys such as \"prior.noise_variance\"");
+        return Err(error);
+    }
+    let method = names(grid, "method", METHODS, &[Method::PemBo])?;
+    let n = match grid.get("N") {
+        Some(item) => item.axis(|n| n.count(1, MOST_FUNCTIONS), Ord::cmp)?,
+        None if method.contains(&Method::PemBo) => {
+            return Err(grid.missing("N", "N = [200, 500] (method \"pem-bo\" estimates from them)"));
+        }
+        None => Vec::new(),
+    };
+    let horizon = |t: &Item<'_>| Ok(t.count(1, LONGEST)? as u32);
+    Ok(Grid {
+        n,
+        t: grid.need("T", "T = [1, 5, 20]")?.axis(horizon, Ord::cmp)?,
+        delta: grid
+            .need("delta", "delta = [0.1]")?
+            .axis(delta, |a, b| a.get().total_cmp(&b.get()))?,
+        design: names(grid, "design", DESIGNS, &[Design::Adaptive])?,
+        method,
+        acquisition: names(grid, "acquisition", ACQUISITIONS, &[Acquisition::GpUcb])?,
+        policy_constants: names(grid, "policy_constants", CONSTANTS, &[PolicyConstants::Printed])?,
+    })
+}
+
+fn delta(item: &Item<'_>) -> Result<Delta, FileError> {
+    let refuse = |_| {
+        let valid = "valid are numbers below 1, from 1e-20 on, such as 0.1";
+        item.refuse("is not a probability strictly between 0 and 1", valid)
+    };
+    Delta::new(item.number()?).map_err(refuse)
+}
+
+/// An axis of names, in the order in which they are documented.
+fn names<T: Copy + PartialEq>(
+    grid: &Section<'_>,
+    key: &str,
+    choices: &[(&str, T)],
+    default: &[T],
+) -> Result<Vec<T>, FileError> {
+    let Some(item) = grid.get(key) else {
+        return Ok(default.to_vec());
+    };
+    let place = |value: &Item<'_>| {
+        let chosen = value.choice(choices)?;
+        Ok(choices.iter().position(|choice| choice.1 == chosen).unwrap_or_default())
+    };
+    let places = item.axis(place, Ord::cmp)?;
+    Ok(places.into_iter().map(|place| choices[place].1).collect())
+}
+
+/// The swept keys of `[prior]`, in order of key, whether written as `"prior.a.b"` or as `prior.a.b`.
+pub(super) fn swept<'a>(grid: &Section<'a>) -> Vec<Item<'a>> {
+    let mut items = Vec::new();
+    for (key, node) in grid.table {
+        match &node.value {
+            Value::Table(table) if key == "prior" => leaves("prior", table, grid.file, &mut items),
+            _ if key == "prior" || key.starts_with("prior.") => {
+                items.push(Item { file: grid.file, key: key.clone(), node });
+            }
+            _ => {}
+        }
+    }
+    items.sort_by(|a, b| a.key.cmp(&b.key));
+    items
+}
+
+fn leaves<'a>(key: &str, table: &'a Table, file: &'a str, items: &mut Vec<Item<'a>>) {
+    for (name, node) in table {
+        let key = dotted(key, name);
+        match &node.value {
+            Value::Table(table) => leaves(&key, table, file, items),
+            _ => items.push(Item { file, key, node }),
+        }
+    }
+}
