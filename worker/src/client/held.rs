@@ -127,8 +127,10 @@ impl Held {
 
     /// Drops all leases that do not run yet, and names them.
     pub(super) fn drop_waiting(&mut self) -> Vec<u64> {
-        let waits = |entry: &mut Entry| !entry.finished && entry.ticket.cancel_waiting();
-        self.leases.extract_if(.., |_, entry| waits(entry)).map(|(lease, _)| lease).collect()
+        let waiting = self.leases.iter().filter(|(_, entry)| entry.ticket.cancel_waiting());
+        let waiting: Vec<u64> = waiting.map(|(&lease, _)| lease).collect();
+        waiting.iter().for_each(|lease| _ = self.leases.remove(lease));
+        waiting
     }
 
     /// Whether there is none.
