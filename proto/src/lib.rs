@@ -9,7 +9,12 @@ pub mod limits;
 
 /// Messages, clients and servers of package `regretta.v1`, as generated.
 pub mod v1 {
-    #![expect(clippy::pedantic, unused_qualifications, reason = "generated")]
+    #![expect(
+        clippy::allow_attributes,
+        clippy::pedantic,
+        unused_qualifications,
+        reason = "generated"
+    )]
 
     tonic::include_proto!("regretta.v1");
 }

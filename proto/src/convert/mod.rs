@@ -134,10 +134,9 @@ pub fn leased_batch(bytes: &[u8], cell: CellId, replicates: &Range<u64>) -> Resu
 
 /// A reason as people may see it: on one line, without control characters, not too long.
 pub fn reason(text: &str) -> String {
-    let mut clean: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_REASON_BYTES).collect();
-    clean.truncate(clean.floor_char_boundary(MAX_REASON_BYTES));
-    clean
+    let whole = |&(start, c): &(usize, char)| start + c.len_utf8() <= MAX_REASON_BYTES;
+    let kept = text.char_indices().take_while(whole);
+    kept.map(|(_, c)| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// A name that can be shown: not empty, not too long, without control characters.

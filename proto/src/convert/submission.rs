@@ -33,7 +33,7 @@ impl Assembly {
         match piece.message {
             None => Err(Invalid::new("message", Fault::Missing)),
             Some(Message::Study(study)) => self.begin(study),
-            Some(Message::Data(data)) => self.extend(chunk("data", data)?),
+            Some(Message::Data(data)) => self.extend(&chunk("data", data)?),
         }
     }
 
@@ -70,7 +70,7 @@ impl Assembly {
         Ok(())
     }
 
-    fn extend(&mut self, data: Bytes) -> Result<(), Invalid> {
+    fn extend(&mut self, data: &[u8]) -> Result<(), Invalid> {
         let out_of_turn = || Invalid::new("data", Fault::OutOfTurn);
         let files = &mut self.submission.as_mut().ok_or_else(out_of_turn)?.files;
         while let Some((_, content)) = files.get_mut(self.current) {
@@ -78,7 +78,7 @@ impl Assembly {
             if left == 0 {
                 self.current += 1;
             } else if data.len() as u64 <= left {
-                content.extend_from_slice(&data);
+                content.extend_from_slice(data);
                 return Ok(());
             } else {
                 break;

@@ -39,7 +39,8 @@ impl Backoff {
         self.attempts += 1;
         self.failures = self.failures.saturating_add(1);
         let hash = Digest::new().tag("backoff").text(&self.name).u64(self.attempts).finish();
-        let part = f64::from(u32::from_le_bytes([hash[0], hash[1], hash[2], 0])) / f64::from(1 << 24);
+        let part =
+            f64::from(u32::from_le_bytes([hash[0], hash[1], hash[2], 0])) / f64::from(1 << 24);
         whole.mul_f64(0.5 + 0.5 * part)
     }
 }

@@ -9,7 +9,7 @@ use study::prior::Files;
 use study::{Plan, Study, StudyId};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::connect::Client;
 use super::files::{FileCache, is_whole};
@@ -34,7 +34,11 @@ pub(super) enum Trouble {
 
 impl From<Status> for Trouble {
     fn from(status: Status) -> Self {
-        Self::Session(status)
+        match status.code() {
+            // The study is gone, or the coordinator has no such file.
+            Code::FailedPrecondition => Self::Study(proto::convert::reason(status.message())),
+            _ => Self::Session(status),
+        }
     }
 }
 
@@ -149,7 +153,8 @@ async fn fetch_study(
     worker_id: u64,
     study: StudyId,
 ) -> Result<Definition, Trouble> {
-    let request = client.fetch_study(proto::v1::FetchStudyRequest::from(StudyQuery { worker_id, study }));
+    let request =
+        client.fetch_study(proto::v1::FetchStudyRequest::from(StudyQuery { worker_id, study }));
     let answer = timeout(PATIENCE, request).await.map_err(|_| late("FetchStudy"))??;
     Ok(answer.into_inner().try_into().map_err(Status::from)?)
 }

@@ -132,10 +132,12 @@ impl Coordinator {
             endpoint = endpoint.tls_config(tls.into()).map_err(|error| invalid(&error))?;
         }
         let header = |token: &Secret| {
-            let mut value = MetadataValue::try_from(format!("Bearer {}", token.reveal()))
-                .map_err(|_| Error::Config("the token holds a character that is not ASCII".into()))?;
+            let mut value =
+                MetadataValue::try_from(format!("Bearer {}", token.reveal())).map_err(|_| {
+                    Error::Config("the token holds a character that is not ASCII".into())
+                })?;
             value.set_sensitive(true);
-            Ok(value)
+            Ok::<_, Error>(value)
         };
         let bearer = Bearer(config.token.as_ref().map(header).transpose()?);
         let (connector, address) = (config.connector.clone(), config.coordinator.clone());

@@ -33,7 +33,8 @@ impl FileCache {
     /// Keeps a content, if possible.
     pub(super) fn keep(&self, file: &FileRef, content: &[u8]) {
         let place = self.place(file);
-        let name = format!("{}-{}.part", std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
+        let name =
+            format!("{}-{}.part", std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed));
         let part = self.folder.join(name);
         let kept = fs::create_dir_all(&self.folder)
             .and_then(|()| fs::write(&part, content))

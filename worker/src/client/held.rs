@@ -20,6 +20,7 @@ const CANCELLED: u8 = 2;
 pub(super) struct Ticket {
     state: AtomicU8,
     done: AtomicU64,
+    records: AtomicU64,
 }
 
 impl Ticket {
@@ -45,9 +46,11 @@ impl Ticket {
         self.state.load(Ordering::Acquire) == CANCELLED
     }
 
-    /// Says how many trials are done.
-    pub(super) fn progress(&self, done: u64) {
-        self.done.store(done, Ordering::Relaxed);
+    /// Says how many trials are done, and how many records are about to be sent. It is said before
+    /// they are: the coordinator can be faster than the news of it.
+    pub(super) fn progress(&self, done: u64, records: u64) {
+        self.done.store(done, Ordering::Release);
+        self.records.store(records, Ordering::Release);
     }
 }
 
@@ -56,8 +59,8 @@ impl Ticket {
 struct Entry {
     trials: u64,
     ticket: Arc<Ticket>,
-    /// Records sent, once all of it has been handed in.
-    finished: Option<u64>,
+    /// All of it has been handed in.
+    finished: bool,
 }
 
 /// What became of a lease that was durable.
@@ -82,7 +85,7 @@ impl Held {
 
     /// How many more leases to ask for.
     pub(super) fn wanted(&self) -> usize {
-        let finished = self.leases.values().filter(|entry| entry.finished.is_some()).count();
+        let finished = self.leases.values().filter(|entry| entry.finished).count();
         let active = self.leases.len() - finished;
         let unacknowledged = (4 * self.slots + 16).min(MAX_LEASES.saturating_sub(2 * self.slots));
         let ahead = (2 * self.slots).saturating_sub(active);
@@ -96,15 +99,15 @@ impl Held {
         if self.leases.contains_key(&lease.epoch) {
             return None;
         }
-        let entry = Entry { trials, ticket: Arc::clone(&ticket), finished: None };
+        let entry = Entry { trials, ticket: Arc::clone(&ticket), finished: false };
         self.leases.insert(lease.epoch, entry);
         Some(ticket)
     }
 
-    /// All of a lease has been handed in, with so many records.
-    pub(super) fn finished(&mut self, lease: u64, records: u64) {
+    /// All of a lease has been handed in.
+    pub(super) fn finished(&mut self, lease: u64) {
         if let Some(entry) = self.leases.get_mut(&lease) {
-            entry.finished = Some(records);
+            entry.finished = true;
         }
     }
 
@@ -112,7 +115,8 @@ impl Held {
     pub(super) fn committed(&mut self, lease: u64) -> Option<Done> {
         let entry = self.leases.remove(&lease)?;
         entry.ticket.cancel();
-        Some(Done { trials: entry.trials, records: entry.finished.unwrap_or_default() })
+        let records = entry.ticket.records.load(Ordering::Acquire);
+        Some(Done { trials: entry.trials, records })
     }
 
     /// Drops a lease; whether it was in hand.
@@ -123,8 +127,10 @@ impl Held {
 
     /// Drops all leases that do not run yet, and names them.
     pub(super) fn drop_waiting(&mut self) -> Vec<u64> {
-        let waits = |entry: &mut Entry| entry.finished.is_none() && entry.ticket.cancel_waiting();
-        self.leases.extract_if(.., |_, entry| waits(entry)).map(|(lease, _)| lease).collect()
+        let waiting = self.leases.iter().filter(|(_, entry)| entry.ticket.cancel_waiting());
+        let waiting: Vec<u64> = waiting.map(|(&lease, _)| lease).collect();
+        waiting.iter().for_each(|lease| _ = self.leases.remove(lease));
+        waiting
     }
 
     /// Whether there is none.
@@ -141,7 +147,7 @@ impl Held {
     pub(super) fn progress(&self) -> Vec<Progress> {
         let progress = |(&lease, entry): (&u64, &Entry)| Progress {
             lease,
-            done_trials: entry.ticket.done.load(Ordering::Relaxed),
+            done_trials: entry.ticket.done.load(Ordering::Acquire),
         };
         self.leases.iter().map(progress).collect()
     }
@@ -177,9 +183,10 @@ mod tests {
         assert!(held.take(&lease(0)).is_none());
         assert_eq!(held.wanted(), 0);
         assert!(tickets[0].start());
-        held.finished(0, 8);
+        tickets[0].progress(8, 16);
+        held.finished(0);
         assert_eq!(held.wanted(), 1);
-        assert_eq!(held.committed(0), Some(Done { trials: 8, records: 8 }));
+        assert_eq!(held.committed(0), Some(Done { trials: 8, records: 16 }));
         assert_eq!((held.committed(0), held.wanted(), held.len()), (None, 1, 5));
     }
 
@@ -189,7 +196,7 @@ mod tests {
         let mut epoch = 0;
         while held.wanted() > 0 {
             held.take(&lease(epoch)).unwrap();
-            held.finished(epoch, 0);
+            held.finished(epoch);
             epoch += 1;
         }
         assert_eq!(epoch, 20);
@@ -205,7 +212,7 @@ mod tests {
             while held.wanted() > 0 {
                 held.take(&lease(epoch)).unwrap();
                 if epoch % 3 > 0 {
-                    held.finished(epoch, 0);
+                    held.finished(epoch);
                 }
                 epoch += 1;
             }
@@ -218,7 +225,7 @@ mod tests {
         let mut held = Held::new(2);
         let tickets: Vec<_> = (0..4).map(|epoch| held.take(&lease(epoch)).unwrap()).collect();
         assert!(tickets[1].start());
-        tickets[1].progress(5);
+        tickets[1].progress(5, 0);
         assert_eq!(held.drop_waiting(), [0, 2, 3]);
         assert!(!tickets[0].start() && tickets[0].is_cancelled() && !tickets[1].is_cancelled());
         assert_eq!(held.progress(), [Progress { lease: 1, done_trials: 5 }]);

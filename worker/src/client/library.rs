@@ -3,7 +3,7 @@
 //! Threads that want the same prior wait for the one that builds it. Only a few are kept; a shard
 //! holds on to its own, so that memory follows slots and not the size of a study.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use proto::convert::Lease;
 use study::plan::PlannedCell;
@@ -12,7 +12,7 @@ use study::tally::Counter;
 use study::{CellId, Digest, Plan, rows};
 use theory::information::{Bracket, bracket};
 
-use super::recent::Recent;
+use super::recent::Shelf;
 use crate::prior::{MemoryLimit, Prior};
 use crate::simd::Cpu;
 use crate::trial::Trials;
@@ -71,29 +71,22 @@ impl Setup {
     }
 }
 
-/// Made once, by whoever comes first; a failure is kept too.
-type Once<T> = Arc<OnceLock<Result<Arc<T>, String>>>;
-
 /// What has been made.
 #[derive(Debug)]
 pub(super) struct Library {
     memory: MemoryLimit,
     cpu: Cpu,
-    /// By what the prior's values depend on, and the longest horizon.
-    priors: Mutex<Recent<[u8; 32], Once<Ready>>>,
+    /// By what the prior's values depend on, and the longest horizon; a failure is kept too.
+    priors: Shelf<[u8; 32], Result<Arc<Ready>, String>>,
     /// By plan and cell.
-    counters: Mutex<Recent<([u8; 32], CellId), Arc<OnceLock<Arc<Counter>>>>>,
+    counters: Shelf<([u8; 32], CellId), Arc<Counter>>,
 }
 
 impl Library {
     /// Nothing yet.
     pub(super) fn new(memory: MemoryLimit, cpu: Cpu) -> Self {
-        Self {
-            memory,
-            cpu,
-            priors: Mutex::new(Recent::new(PRIORS)),
-            counters: Mutex::new(Recent::new(COUNTERS)),
-        }
+        let (priors, counters) = (Shelf::new(PRIORS), Shelf::new(COUNTERS));
+        Self { memory, cpu, priors, counters }
     }
 
     /// What the trials of a lease need, or why they cannot be run here.
@@ -117,10 +110,7 @@ impl Library {
         let mut key = Digest::new();
         spec.feed(&known.files, &mut key);
         key.u64(horizon.into());
-        let mut priors = self.priors.lock().unwrap_or_else(PoisonError::into_inner);
-        let once = priors.get(key.finish(), Once::default);
-        drop(priors);
-        once.get_or_init(|| {
+        self.priors.get(key.finish(), || {
             tracing::debug!(horizon, "builds a prior");
             let built = Prior::build(spec, &known.files, self.memory);
             let prior = built.map_err(|error| error.to_string())?;
@@ -131,18 +121,14 @@ impl Library {
             let bracket = bracket(&prior.factor, white, noise, horizon as usize);
             Ok(Arc::new(Ready { prior, bracket }))
         })
-        .clone()
     }
 
     fn counter(&self, known: &Known, cell: &PlannedCell, ready: &Ready) -> Arc<Counter> {
-        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        let once = counters.get((known.revision, cell.id), Arc::default);
-        drop(counters);
-        let made = once.get_or_init(|| {
+        self.counters.get((known.revision, cell.id), || {
             let rows = rows::rows(&known.plan, cell);
-            let rho = |t: u32| ready.bracket.as_ref()?.at(t as usize).copied();
+            let bounds = |t: u32| ready.bracket.as_ref()?.at(t as usize);
+            let rho = |t| bounds(t).map(|bounds| (bounds.lo, bounds.hi));
             Arc::new(Counter::new(&rows, &cell.cell, ready.prior.c, rho))
-        });
-        Arc::clone(made)
+        })
     }
 }

@@ -9,6 +9,8 @@ mod backoff;
 mod catalogue;
 mod connect;
 mod files;
+#[cfg(test)]
+mod fixture;
 mod held;
 mod library;
 mod pack;

@@ -44,7 +44,7 @@ pub(super) struct End {
 #[derive(Debug)]
 pub(super) enum How {
     /// All of it is on its way to the coordinator.
-    Finished { records: u64 },
+    Finished,
     /// Nobody wants it any more.
     Cancelled,
     /// It cannot be computed here; the coordinator has been told.
@@ -119,14 +119,14 @@ async fn run(mut shard: Shard, job: &Job) -> How {
             Ok(more) => more,
             Err(reason) => return fail(job, reason).await,
         };
-        job.ticket.progress(shard.done());
+        job.ticket.progress(shard.done(), shard.records());
         for handed in out.drain(..) {
             if job.out.send(handed.into()).await.is_err() {
                 return How::Cancelled;
             }
         }
         if !more {
-            return How::Finished { records: shard.records() };
+            return How::Finished;
         }
         // Lets a simulation's other tasks run; a thread has none.
         tokio::task::yield_now().await;

@@ -1,5 +1,7 @@
 //! The few things that were used last.
 
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
 /// A map of bounded size that forgets what was not used for longest.
 #[derive(Debug)]
 pub(super) struct Recent<K, V> {
@@ -28,10 +30,25 @@ impl<K: PartialEq, V: Clone> Recent<K, V> {
         self.entries.push(entry);
         value
     }
+}
 
-    /// Forgets a key.
-    pub(super) fn forget(&mut self, key: &K) {
-        self.entries.retain(|entry| entry.0 != *key);
+/// The same for threads, and for values that take long to make: whoever comes first makes one, and
+/// those who want the same wait for it.
+#[derive(Debug)]
+pub(super) struct Shelf<K, V>(Mutex<Recent<K, Arc<OnceLock<V>>>>);
+
+impl<K: PartialEq, V: Clone> Shelf<K, V> {
+    /// Keeps at most so many, at least 1.
+    pub(super) fn new(most: usize) -> Self {
+        Self(Mutex::new(Recent::new(most)))
+    }
+
+    /// The value of a key, made where it is not there.
+    pub(super) fn get(&self, key: K, make: impl FnOnce() -> V) -> V {
+        let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let once = recent.get(key, Arc::default);
+        drop(recent);
+        once.get_or_init(make).clone()
     }
 }
 
@@ -53,7 +70,5 @@ mod tests {
             );
         }
         assert_eq!(made, ['a', 'b', 'c', 'b']);
-        recent.forget(&'b');
-        assert_eq!(recent.get('b', || 'x'), 'x');
     }
 }

@@ -199,7 +199,8 @@ impl Session<'_> {
         let beat = Heartbeat { worker_id, leases: self.held.progress() };
         let (mut client, patience) = (self.client.clone(), self.registered.lease);
         self.tasks.spawn(async move {
-            let answer = timeout(patience, client.heartbeat(v1::HeartbeatRequest::from(beat))).await;
+            let answer =
+                timeout(patience, client.heartbeat(v1::HeartbeatRequest::from(beat))).await;
             let answer = answer.unwrap_or_else(|_| Err(late("Heartbeat")));
             Done::Beat(answer.and_then(|beat| Ok(beat.into_inner().try_into()?)))
         });
@@ -278,9 +279,9 @@ impl Session<'_> {
 
     fn end(&mut self, End { lease, how }: End) {
         match how {
-            How::Finished { records } => {
+            How::Finished => {
                 self.failures.reset();
-                self.held.finished(lease, records);
+                self.held.finished(lease);
             }
             How::Cancelled => {}
             How::Failed(reason) => {

@@ -76,7 +76,15 @@ impl Shard {
             before: 0,
         };
         let next = lease.replicates.start;
-        Self { setup, lease, next, chunk: lanes, most: most.max(lanes), results, spent: Duration::ZERO }
+        Self {
+            setup,
+            lease,
+            next,
+            chunk: lanes,
+            most: most.max(lanes),
+            results,
+            spent: Duration::ZERO,
+        }
     }
 
     /// Trials computed.
