@@ -46,6 +46,7 @@ pub(crate) struct Seen {
     pub(crate) superseded: u64,
     pub(crate) deaths: u64,
     pub(crate) quarantined: u64,
+    /// Of these, without a trial that kills; not that they must occur.
     pub(crate) innocent: u64,
     pub(crate) checks: u64,
     pub(crate) alarms: u64,
@@ -57,6 +58,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn add(&mut self, other: &Self) {
+        self.innocent += other.innocent;
         for (mine, more) in self.counts().into_iter().zip({ *other }.counts()) {
             *mine += *more;
         }
@@ -68,7 +70,7 @@ impl Seen {
         assert!(self.counts().iter().all(|count| **count > 10), "{text}");
     }
 
-    fn counts(&mut self) -> [&mut u64; 14] {
+    fn counts(&mut self) -> [&mut u64; 13] {
         [
             &mut self.events,
             &mut self.crashes,
@@ -77,8 +79,7 @@ impl Seen {
             &mut self.superseded,
             &mut self.deaths,
             &mut self.quarantined,
-            &mut self.innocent,
-            &mut self.checks,
+                        &mut self.checks,
             &mut self.alarms,
             &mut self.early_stops,
             &mut self.beyond,
@@ -173,7 +174,7 @@ impl<'a> World<'a> {
         while !self.is_over() {
             let ((time, _), action) = self.queue.pop_first().expect("the coordinator ticks");
             self.now = time;
-            assert!(time < deadline, "not finished by {deadline} ms: {:?}", self.ledger.status);
+            assert!(time < deadline, "not finished by {deadline} ms: {:#?}", self.core);
             self.act(action);
         }
         self.seen.seconds = self.now / 1000;
@@ -420,7 +421,7 @@ impl World<'_> {
                 row.checked = agreed.then(|| worker.to_string());
             }
             Command::Quarantined { study, cell, range, deaths, .. } => {
-                assert!(deaths >= self.scenario.settings.max_deaths);
+                assert_eq!(deaths, self.scenario.settings.max_deaths, "given up in time");
                 self.seen.quarantined += 1;
                 let mut killers = self.scenario.killers.iter();
                 let guilty = killers.any(|&(a, b, c)| a == study && b == cell && range.contains(&c));
