@@ -72,7 +72,11 @@ impl Core {
         let may = |epoch: &LeaseEpoch| {
             let lease = self.leases.get(*epoch).expect("a straggler is leased");
             let shard = &self.studies[&lease.study].cell(lease.cell).leased[&lease.range.start];
-            lease.worker != worker && (suspects || shard.past.deaths == 0)
+            // A range with its last chance is not copied: with ever new copies of a shard that
+            // kills, there would always be a lease left to wait for.
+            lease.worker != worker
+                && (suspects || shard.past.deaths == 0)
+                && shard.past.deaths + 1 < self.settings.max_deaths
         };
         self.leases.stragglers(self.now).find(may).map(|of| Choice::Copy { of })
     }

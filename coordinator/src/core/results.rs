@@ -185,7 +185,14 @@ impl Core {
             study.update(lease.cell, |cell| cell.release(start, epoch, death, max));
         if let Some(reason) = died {
             let study = lease.study;
-            self.out.push(Command::RecordDeath { study, cell, range, deaths, worker: name, reason });
+            self.out.push(Command::RecordDeath {
+                study,
+                cell,
+                range,
+                deaths,
+                worker: name,
+                reason,
+            });
         }
         match released {
             Released::StillLeased(other) => self.leases.runs_alone(other),

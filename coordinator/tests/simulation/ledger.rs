@@ -91,7 +91,8 @@ impl Ledger {
         let deaths = self.deaths.get(&address).into_iter().flat_map(BTreeMap::values);
         let rows = self.rows.get(&address);
         let durable = |first: u64| rows.is_some_and(|rows| rows.contains_key(&first));
-        let lost = deaths.filter(|deaths| deaths.count >= max_deaths && !durable(deaths.range.start));
+        let lost =
+            deaths.filter(|deaths| deaths.count >= max_deaths && !durable(deaths.range.start));
         lost.map(|deaths| deaths.range.clone()).collect()
     }
 }

@@ -46,7 +46,8 @@ pub(crate) fn tally(study: StudyId, cell: &CellPlan, range: &Range<u64>) -> Tall
 
 /// How many replicates a cell runs, `lost` of which answer nothing.
 pub(crate) fn replicates(study: StudyId, cell: &CellPlan, lost: &[Range<u64>]) -> u64 {
-    let (Some(mut rule), Replicates::Batched { batch, max }) = (cell.rule(), cell.replicates) else {
+    let (Some(mut rule), Replicates::Batched { batch, max }) = (cell.rule(), cell.replicates)
+    else {
         return cell.replicates.max();
     };
     let is_lost = |replicate: u64| lost.iter().any(|range| range.contains(&replicate));

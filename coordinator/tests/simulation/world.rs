@@ -46,6 +46,7 @@ pub(crate) struct Seen {
     pub(crate) superseded: u64,
     pub(crate) deaths: u64,
     pub(crate) quarantined: u64,
+    /// Of these, without a trial that kills; not that they must occur.
     pub(crate) innocent: u64,
     pub(crate) checks: u64,
     pub(crate) alarms: u64,
@@ -57,6 +58,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn add(&mut self, other: &Self) {
+        self.innocent += other.innocent;
         for (mine, more) in self.counts().into_iter().zip({ *other }.counts()) {
             *mine += *more;
         }
@@ -68,7 +70,7 @@ impl Seen {
         assert!(self.counts().iter().all(|count| **count > 10), "{text}");
     }
 
-    fn counts(&mut self) -> [&mut u64; 14] {
+    fn counts(&mut self) -> [&mut u64; 13] {
         [
             &mut self.events,
             &mut self.crashes,
@@ -77,7 +79,6 @@ impl Seen {
             &mut self.superseded,
             &mut self.deaths,
             &mut self.quarantined,
-            &mut self.innocent,
             &mut self.checks,
             &mut self.alarms,
             &mut self.early_stops,
@@ -107,9 +108,10 @@ pub(crate) struct World<'a> {
     writing: BTreeMap<LeaseEpoch, (u8, ShardCommit)>,
     workers: Vec<Worker>,
     ids: BTreeMap<WorkerId, usize>,
-    /// By the coordinator's clock: when a worker was last heard, and last crashed.
+    /// When a worker was last heard, by the coordinator's clock.
     heard: Vec<Millis>,
-    crashed: Vec<Option<Millis>>,
+    /// Whether a process of the worker has ended.
+    ended: Vec<bool>,
     operations_left: usize,
 }
 
@@ -136,7 +138,7 @@ impl<'a> World<'a> {
             workers,
             ids: BTreeMap::new(),
             heard: vec![0; scenario.workers.len()],
-            crashed: vec![None; scenario.workers.len()],
+            ended: vec![false; scenario.workers.len()],
             operations_left: 0,
         };
         world.set_out();
@@ -173,7 +175,7 @@ impl<'a> World<'a> {
         while !self.is_over() {
             let ((time, _), action) = self.queue.pop_first().expect("the coordinator ticks");
             self.now = time;
-            assert!(time < deadline, "not finished by {deadline} ms: {:?}", self.ledger.status);
+            assert!(time < deadline, "not finished by {deadline} ms: {:#?}", self.core);
             self.act(action);
         }
         self.seen.seconds = self.now / 1000;
@@ -234,7 +236,7 @@ impl<'a> World<'a> {
             Action::StartWorker { worker } => self.start_worker(worker),
             Action::CrashWorker => {
                 let worker = self.any_worker();
-                self.crash_worker(worker);
+                self.stop_worker(worker);
             }
             Action::Stall => {
                 let worker = self.any_worker();
@@ -276,7 +278,8 @@ impl<'a> World<'a> {
         core.sanity_check();
         self.check_alarms(&commands);
         for command in commands {
-            let torn = self.disturbed() && self.rng.within(0, 999) < self.scenario.faults.torn_commands;
+            let torn =
+                self.disturbed() && self.rng.within(0, 999) < self.scenario.faults.torn_commands;
             if torn {
                 self.crash_coordinator();
                 return;
@@ -360,7 +363,8 @@ impl World<'_> {
         self.heard[worker] = self.clock();
         let id = WorkerId(self.life << 32 | self.ids.len() as u64);
         self.ids.insert(id, worker);
-        let (name, slots) = (self.workers[worker].name.clone(), self.scenario.workers[worker].slots);
+        let (name, slots) =
+            (self.workers[worker].name.clone(), self.scenario.workers[worker].slots);
         self.feed(Event::Register { worker: id, name, slots });
         self.answer(id, Reply::Registered(id));
     }
@@ -420,10 +424,11 @@ impl World<'_> {
                 row.checked = agreed.then(|| worker.to_string());
             }
             Command::Quarantined { study, cell, range, deaths, .. } => {
-                assert!(deaths >= self.scenario.settings.max_deaths);
+                assert_eq!(deaths, self.scenario.settings.max_deaths, "given up in time");
                 self.seen.quarantined += 1;
                 let mut killers = self.scenario.killers.iter();
-                let guilty = killers.any(|&(a, b, c)| a == study && b == cell && range.contains(&c));
+                let guilty =
+                    killers.any(|&(a, b, c)| a == study && b == cell && range.contains(&c));
                 self.seen.innocent += u64::from(!guilty);
             }
             Command::Alarm(alarm) => {
@@ -472,15 +477,11 @@ impl World<'_> {
         self.after(0, 5_000, Action::Beat { worker, life });
     }
 
-    fn crash_worker(&mut self, worker: usize) {
-        self.crashed[worker] = Some(self.clock());
-        self.leave(worker);
-    }
-
-    fn leave(&mut self, worker: usize) {
+    fn stop_worker(&mut self, worker: usize) {
         if !self.workers[worker].up {
             return;
         }
+        self.ended[worker] = true;
         let id = self.workers[worker].stop();
         // Sometimes the connection tells; otherwise there is only silence.
         if let Some(id) = id
@@ -532,7 +533,7 @@ impl World<'_> {
             return;
         };
         if state.draining && state.jobs.is_empty() {
-            self.leave(worker);
+            self.stop_worker(worker);
             return;
         }
         let wanted = state.wanted(&self.scenario.workers[worker]);
@@ -589,7 +590,7 @@ impl World<'_> {
             return;
         }
         if self.workers[worker].is_fatal(epoch, self.scenario) {
-            self.crash_worker(worker);
+            self.stop_worker(worker);
             return;
         }
         if let Some(job) = self.workers[worker].jobs.get_mut(&epoch) {
@@ -632,18 +633,15 @@ impl World<'_> {
         }
     }
 
-    /// A worker is said to have died only if it crashed or was silent.
+    /// A worker is said to have died only if it ended, stalled or was not heard.
     fn check_blame(&self, name: &str) {
         let worker = self.workers.iter().position(|worker| worker.name == name);
         let worker = worker.expect("a worker of the scenario");
         let silence = self.clock() - self.heard[worker];
-        let crashed = self.crashed[worker].is_some();
         let stalled = self.workers[worker].stalled_until > 0;
-        let lost = !self.workers[worker].up || self.scenario.faults.loss > 0;
-        assert!(
-            crashed || stalled || lost || silence >= 15_000 || self.life > 2,
-            "{name} is blamed for a death"
-        );
+        // In another life of the coordinator, or when messages are lost, it may well not be heard.
+        let unheard = self.scenario.faults.loss > 0 || self.life > 1 || silence >= 15_000;
+        assert!(self.ended[worker] || stalled || unheard, "{name} is blamed for a death");
     }
 
     fn closed(&mut self, study: StudyId, cell: CellId, replicates: u64) {
