@@ -256,6 +256,14 @@ impl Ledger {
         inner.write.into_inner().close().await.map_err(sql)
     }
 
+    /// Lets the database grow to this many pages, or to what it has if that is more.
+    #[cfg(test)]
+    pub(in crate::store) async fn limit_pages(&self, pages: u32) {
+        let mut connection = self.0.write.lock().await;
+        let limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+        raw_sql(limit).execute(&mut *connection).await.unwrap();
+    }
+
     fn sql(&self, error: sqlx::Error) -> Error {
         Error::sql(&self.0.path, error)
     }
