@@ -65,11 +65,6 @@ impl Faulty {
         self.0.lock().unwrap().fault = None;
     }
 
-    /// The operations so far.
-    pub(super) fn operations(&self) -> usize {
-        self.0.lock().unwrap().operations
-    }
-
     /// Counts an operation, and says what goes wrong with it.
     fn step(&self, operation: Operation) -> Option<Fault> {
         let mut plan = self.0.lock().unwrap();

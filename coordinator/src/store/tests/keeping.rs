@@ -127,6 +127,23 @@ async fn a_corrupted_ledger_says_what_to_do_and_is_rebuilt() {
 }
 
 #[tokio::test]
+async fn an_older_ledger_is_not_believed() {
+    let dir = tempfile::tempdir().unwrap();
+    with_study(dir.path()).await.close().await.unwrap();
+    let (path, old) = (dir.path().join("ledger.db"), dir.path().join("ledger.old"));
+    std::fs::copy(&path, &old).unwrap();
+    let (store, _) = open(dir.path()).await;
+    commit(&store.writer(), 1, row(1, 0..8)).await.unwrap();
+    store.close().await.unwrap();
+    std::fs::rename(&old, &path).unwrap();
+    let error = Store::open(dir.path(), OPTIONS).await.unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    remove_ledger(dir.path());
+    let (store, _) = open(dir.path()).await;
+    assert_eq!(tokens(&store).await, [1]);
+}
+
+#[tokio::test]
 async fn a_changed_value_in_a_sound_page_costs_its_shard() {
     let dir = tempfile::tempdir().unwrap();
     let store = with_study(dir.path()).await;
