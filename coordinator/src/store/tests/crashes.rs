@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use futures_util::future::join_all;
 use proptest::prelude::*;
-use proptest::sample::Index;
+use proptest::sample::{Index, select};
 
 use super::disk::{Crash, Faulty};
 use super::*;
@@ -17,7 +17,7 @@ const AT_ONCE: u64 = 4;
 
 /// Operations on segment files before the study is put, and at least as many thereafter.
 const OPENING: usize = 3;
-const MOMENTS: usize = 30;
+const MOMENTS: usize = 28;
 
 fn shard(token: u64) -> ShardRow {
     let first = token / 3 * 8;
@@ -56,7 +56,7 @@ async fn goes_on(dir: &Path, store: Store, recovered: &Recovered) {
     store.close().await.unwrap();
 }
 
-async fn crash(at: Index, share: usize, lose_ledger: bool) {
+async fn crash(at: Index, share: usize, size: u64, lose_ledger: bool) {
     let (dir, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let disk = Faulty::new(dir.path());
     let acknowledged = Arc::new(Mutex::new(BTreeSet::new()));
@@ -70,7 +70,7 @@ async fn crash(at: Index, share: usize, lose_ledger: bool) {
             *at_crash.lock().unwrap() = Some(acknowledged.lock().unwrap().clone());
         }));
     }
-    let (store, _) = Store::open_on(dir.path(), OPTIONS, (Box::new(disk), 2048)).await.unwrap();
+    let (store, _) = Store::open_on(dir.path(), OPTIONS, (Box::new(disk), size)).await.unwrap();
     if store.put_study(STUDY, "a.toml", "", &[]).await.is_ok() {
         fill(&store, &acknowledged).await;
     }
@@ -121,8 +121,14 @@ proptest! {
     #![proptest_config(config(40))]
 
     #[test]
-    fn power_lost_at_any_moment(at in any::<Index>(), share in 0..=256_usize, lose_ledger in any::<bool>()) {
-        run(crash(at, share, lose_ledger));
+    fn power_lost_at_any_moment(
+        at in any::<Index>(),
+        share in 0..=256_usize,
+        // Segments that last for a group, for some, for all.
+        size in select(vec![2048, 8192, 1 << 20]),
+        lose_ledger in any::<bool>(),
+    ) {
+        run(crash(at, share, size, lose_ledger));
     }
 }
 
