@@ -38,7 +38,7 @@ async fn measure(folder: &Path, lanes: u64, bytes: usize) -> Result<(u64, f64), 
     let (store, _) = Store::open(folder, Options { numerics: "none", version: "bench" }).await?;
     store.put_study(STUDY, "bench.toml", "", &[]).await?;
     let counter = Arc::new(AtomicU64::new(0));
-    let payload = Bytes::from((0..bytes).map(|i| (i * i >> 3) as u8).collect::<Vec<_>>());
+    let payload = Bytes::from((0..bytes).map(|i| ((i * i) >> 3) as u8).collect::<Vec<_>>());
     let start = Instant::now();
     let lanes: Vec<_> = (0..lanes)
         .map(|_| {

@@ -218,6 +218,9 @@ pub enum Error {
     Closed,
 }
 
+/// SQLite's code for a full disk under the file by which WAL mode shares memory.
+const SHMSIZE: i32 = 4874;
+
 /// What room SQLite needs beside a segment to take one more group.
 const LEDGER_ROOM: u64 = 1 << 20;
 
@@ -253,7 +256,7 @@ impl Error {
         let code = source.as_database_error().and_then(DatabaseError::code);
         let code: Option<i32> = code.and_then(|code| code.parse().ok());
         let path = path.to_path_buf();
-        match code.map(|code| code & 0xff) {
+        match code.map(|code| if code == SHMSIZE { 13 } else { code & 0xff }) {
             Some(13) => Self::DiskFull { path, needed: LEDGER_ROOM },
             Some(8) => Self::ReadOnly { path },
             Some(3) => Self::Permission { action: "open", path },
@@ -284,5 +287,33 @@ pub(super) trait At<T> {
 impl<T> At<T> for io::Result<T> {
     fn at(self, action: &'static str, path: &Path) -> Result<T, Error> {
         self.map_err(|source| Error::io(action, path, 0, source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_becomes_what_to_do() {
+        let text = |kind: io::ErrorKind| {
+            Error::io("write to", Path::new("out/x.seg"), 1000, kind.into()).to_string()
+        };
+        assert_eq!(
+            text(io::ErrorKind::StorageFull),
+            "the disk that holds out/x.seg is full: free 1049576 bytes, then run the same command \
+             again; nothing acknowledged is lost"
+        );
+        assert_eq!(text(io::ErrorKind::QuotaExceeded), text(io::ErrorKind::StorageFull));
+        assert_eq!(
+            text(io::ErrorKind::ReadOnlyFilesystem),
+            "out/x.seg is on a read-only file system: make it writable or choose another folder, \
+             then run the same command again"
+        );
+        assert_eq!(
+            text(io::ErrorKind::PermissionDenied),
+            "no permission to write to out/x.seg: change the permissions or choose another folder, \
+             then run the same command again"
+        );
     }
 }

@@ -113,6 +113,15 @@ impl Store {
             recovered.rebuilt = true;
         }
         let ledger = Ledger::open(&path).await?;
+        if let Some(last) = last.filter(|_| !recovered.rebuilt) {
+            // An older ledger would take the newer segments for garbage.
+            let dir = dir.to_path_buf();
+            let newest = blocking(move || recovery::restarts(&dir, last)).await?;
+            if ledger.restarts().await? < newest.max(1) {
+                let detail = "it is older than the segments".to_owned();
+                return Err(Error::Corrupt { path, detail });
+            }
+        }
         let origin = register(dir, &ledger, options).await?;
         recovered.first_epoch = u64::from(origin.restarts) << 32;
         recovered.damaged = recovery::verify(dir, &ledger).await?;

@@ -1,15 +1,28 @@
 //! What a crash left behind: the torn end of the last segment is cut, and shards whose bytes did
 //! not survive are given up, so that they are computed anew.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::path::Path;
 
+use prost::Message;
+
+use super::body::Origin;
 use super::error::{At, Error};
+use super::frame::Kind;
 use super::ledger::{Entry, Ledger};
 use super::reader::Reader;
 use super::row::DamagedShard;
 use super::scan::Scan;
 use super::{blocking, segment};
+
+/// How often the store had been opened when a segment was begun, if that can be read.
+pub(super) fn restarts(dir: &Path, number: u32) -> Result<u32, Error> {
+    let path = segment::path(dir, number);
+    let mut scan = Scan::new(File::open(&path).at("open", &path)?);
+    let first = scan.next().at("read", &path)?.filter(|frame| frame.kind == Kind::Origin);
+    let origin = first.and_then(|frame| Origin::decode(frame.payload).ok());
+    Ok(origin.map_or(0, |origin| origin.restarts))
+}
 
 /// Cuts a segment behind its last whole frame, and says how much that was.
 pub(super) fn cut(dir: &Path, number: u32) -> Result<u64, Error> {

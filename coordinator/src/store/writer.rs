@@ -64,7 +64,9 @@ impl Writer {
 
     /// Commits the batches of `token` as a shard; returns once that is durable. After an error
     /// the batches are gone, and the shard must be computed anew.
-    pub async fn commit(&self, token: u64, row: ShardRow) -> Result<Committed, Error> {
+    pub async fn commit(&self, token: u64, mut row: ShardRow) -> Result<Committed, Error> {
+        // SQL knows neither NaN nor -0.0.
+        row.seconds = if row.seconds > 0.0 { row.seconds } else { 0.0 };
         let bytes = row.tally.len() + row.worker.len();
         if bytes > MAX_PAYLOAD / 2 {
             self.discard(token);

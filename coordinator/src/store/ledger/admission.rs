@@ -173,7 +173,7 @@ impl Group<'_> {
 fn disjoint<'a>(candidates: &[Candidate<'a>]) -> Vec<Candidate<'a>> {
     let mut sorted: Vec<_> =
         candidates.iter().filter(|candidate| bounds(candidate.row).is_ok()).copied().collect();
-    sorted.sort_by_key(|Candidate { row, .. }| (row.study, row.cell, row.range.start));
+    sorted.sort_by_key(|Candidate { row, .. }| (row.study.0, row.cell, row.range.start));
     let mut tokens = HashSet::new();
     let mut chosen: Vec<Candidate<'a>> = Vec::with_capacity(sorted.len());
     for candidate in sorted {

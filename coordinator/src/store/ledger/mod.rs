@@ -106,6 +106,13 @@ impl Ledger {
         found.await.map_err(|error| self.sql(error))
     }
 
+    /// How often the store has been opened.
+    pub(in crate::store) async fn restarts(&self) -> Result<u32, Error> {
+        let mut connection = self.0.read.lock().await;
+        let found = query_scalar("SELECT restarts FROM store").fetch_optional(&mut *connection);
+        found.await.map(Option::unwrap_or_default).map_err(|error| self.sql(error))
+    }
+
     /// The right to write, which one task has at a time.
     pub(in crate::store) async fn write(&self) -> Write<'_> {
         Write::new(&self.0.path, self.0.write.lock().await)
@@ -254,6 +261,14 @@ impl Ledger {
         let sql = |error| Error::sql(&inner.path, error);
         inner.read.into_inner().close().await.map_err(sql)?;
         inner.write.into_inner().close().await.map_err(sql)
+    }
+
+    /// Lets the database grow to this many pages, or to what it has if that is more.
+    #[cfg(test)]
+    pub(in crate::store) async fn limit_pages(&self, pages: u32) {
+        let mut connection = self.0.write.lock().await;
+        let limit = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));
+        raw_sql(limit).execute(&mut *connection).await.unwrap();
     }
 
     fn sql(&self, error: sqlx::Error) -> Error {
