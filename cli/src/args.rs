@@ -2,9 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{
-    bench, cert, claims, coordinator, doctor, plan, run, study, theory, worker,
-};
+use crate::commands::{bench, cert, claims, coordinator, doctor, plan, run, study, theory, worker};
 use crate::logging;
 
 /// Puts regret bounds to the test.

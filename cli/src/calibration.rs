@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use study::plan::{Plan, PlannedCell};
 use study::Batch;
+use study::plan::{Plan, PlannedCell};
 use worker::Cpu;
 use worker::prior::Prior;
 use worker::trial::{LANES, Trials};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use analysis::Manifest;
 use anyhow::Context;
-use coordinator::server::checkpoints_digest;
+use coordinator::server::Contents;
 use coordinator::store;
 use serde::Serialize;
 use study::file::Study;
@@ -20,7 +20,7 @@ use crate::text;
 pub(crate) struct Existing {
     /// Trials that are kept.
     pub(crate) trials_reused: u64,
-    /// Trials whose cells have other checkpoints now, and are computed anew.
+    /// Trials whose cells have other checkpoints or verdict rows now, and are computed anew.
     pub(crate) trials_recomputed: u64,
     /// Trials that are left to compute, at most.
     pub(crate) trials_left: u128,
@@ -33,7 +33,10 @@ impl fmt::Display for Existing {
         write!(f, "{} trials are there and kept", text::count(self.trials_reused.into()))?;
         if self.trials_recomputed > 0 {
             let again = text::count(self.trials_recomputed.into());
-            write!(f, ", {again} are computed again because checkpoints were added")?;
+            write!(
+                f,
+                ", {again} are computed again because their cells have other checkpoints or verdict rows now"
+            )?;
         }
         write!(f, ", at most {} are left", text::count(self.trials_left))
     }
@@ -44,8 +47,12 @@ pub(crate) fn look(out: &Path, plan: &Plan) -> anyhow::Result<Option<Existing>> 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the runtime")?;
     let Some(peek) = runtime.block_on(store::peek(&ledger(out)))? else { return Ok(None) };
-    let mut existing =
-        Existing { trials_reused: 0, trials_recomputed: 0, trials_left: plan.trials(), sealed: None };
+    let mut existing = Existing {
+        trials_reused: 0,
+        trials_recomputed: 0,
+        trials_left: plan.trials(),
+        sealed: None,
+    };
     for (stored, shards) in peek {
         if stored.id != plan.id {
             let held = Study::parse(&stored.file_name, &stored.text).map(|study| study.name);
@@ -62,7 +69,7 @@ pub(crate) fn look(out: &Path, plan: &Plan) -> anyhow::Result<Option<Existing>> 
         for shard in shards {
             let trials = shard.row.range.end - shard.row.range.start;
             match plan.cell(shard.row.cell) {
-                Some(cell) if checkpoints_digest(&cell.checkpoints) == shard.row.checkpoints => {
+                Some(cell) if Contents::of(plan, cell).digest == shard.row.checkpoints => {
                     existing.trials_reused += trials;
                 }
                 _ => existing.trials_recomputed += trials,

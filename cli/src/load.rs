@@ -55,9 +55,7 @@ impl Loaded {
     /// Builds a prior of the plan, and refuses what cannot be built.
     pub(crate) fn prior(&self, prior: &PlannedPrior) -> anyhow::Result<Prior> {
         let built = Prior::build(&prior.spec, &self.files, memory_limit()?);
-        built.map_err(|error| {
-            BadInput(format!("{}: {error}", self.definition.file_name)).into()
-        })
+        built.map_err(|error| BadInput(format!("{}: {error}", self.definition.file_name)).into())
     }
 }
 

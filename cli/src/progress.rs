@@ -122,9 +122,9 @@ fn planned(status: &StudyStatus) -> u64 {
 }
 
 fn rate(status: &StudyStatus) -> String {
-    let left = status.seconds_left.map_or_else(String::new, |seconds| {
-        format!(", {} left", text::duration(seconds))
-    });
+    let left = status
+        .seconds_left
+        .map_or_else(String::new, |seconds| format!(", {} left", text::duration(seconds)));
     format!("{:.0} trials/s{left}", status.trials_per_second)
 }
 

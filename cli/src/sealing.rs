@@ -120,10 +120,14 @@ fn frames(
 }
 
 fn live_bytes(results: &Results) -> u64 {
-    results.live().flat_map(frames).map(|(_, shard)| match &shard.held {
-        Held::Live(places) => places.iter().map(|place| u64::from(place.length)).sum(),
-        Held::Sealed => 0,
-    }).sum()
+    results
+        .live()
+        .flat_map(frames)
+        .map(|(_, shard)| match &shard.held {
+            Held::Live(places) => places.iter().map(|place| u64::from(place.length)).sum(),
+            Held::Sealed => 0,
+        })
+        .sum()
 }
 
 fn base_bytes(results: &Results, out: &Path) -> anyhow::Result<u64> {

@@ -10,6 +10,7 @@ use theory::claims::{self, At, Claim, Conditions, Context, Design, Method, Setti
 use theory::{Delta, Form};
 
 use crate::cell::{Cell, Policy, PolicyConstants};
+use crate::digest::Digest;
 use crate::plan::{Plan, PlannedCell};
 
 /// N of methods that estimate nothing: claims that no estimator enters hold for them too, and those
@@ -57,11 +58,23 @@ impl Row {
     }
 }
 
-/// The rows of a cell: by claim in the registry's order, then by form, point, t and delta.
+/// The rows of a cell: by claim in the registry's order, then by form, point, t and delta. With
+/// records of every step, verdicts are still on the T of the grid: the family is what was asked for.
 pub fn rows(plan: &Plan, cell: &PlannedCell) -> Vec<Row> {
     let mut rows = Vec::new();
     each(plan, &tested(plan), cell, |row| rows.push(row));
     rows
+}
+
+/// The digest of a cell's rows: tallies are of the same rows where it is the same.
+pub fn digest(rows: &[Row]) -> [u8; 32] {
+    let mut digest = Digest::new();
+    for row in rows {
+        digest.tag("row").text(row.claim.id).text(row.form.map_or("", Form::name));
+        digest.text(&row.at.map(|at| at.to_string()).unwrap_or_default());
+        digest.u64(row.t.into()).f64(row.delta.get()).f64(row.budget);
+    }
+    digest.finish()
 }
 
 /// The number of rows over all cells: the size of the family.
@@ -113,7 +126,7 @@ fn each(plan: &Plan, tested: &[&'static Claim], cell: &PlannedCell, mut found: i
         let Some(budget) = claim.budget() else { continue };
         for form in choices(claim.forms) {
             for at in choices(claim.at) {
-                for &t in cell.checkpoints.iter() {
+                for &t in &plan.study.grid.t {
                     for &delta in deltas {
                         let conditions = conditions(&cell.cell, Place { form, at, t, delta });
                         if claim.applies_under(&conditions).is_ok() {

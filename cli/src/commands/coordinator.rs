@@ -77,7 +77,12 @@ fn config(arguments: &Arguments) -> anyhow::Result<(Config, Arc<Folders>)> {
         (Some(certificate), Some(key)) => Some(Tls {
             certificate: read_secret(certificate)?.into_bytes(),
             key: read_secret(key)?.into_bytes(),
-            clients: arguments.tls_ca.as_deref().map(read_secret).transpose()?.map(String::into_bytes),
+            clients: arguments
+                .tls_ca
+                .as_deref()
+                .map(read_secret)
+                .transpose()?
+                .map(String::into_bytes),
         }),
         _ => None,
     };

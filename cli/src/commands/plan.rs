@@ -146,12 +146,8 @@ fn power(loaded: &Loaded) -> Vec<Power> {
 }
 
 fn text(report: &Report) -> String {
-    let mut text = format!(
-        "study {} ({}) -> {}\n\n",
-        report.name,
-        report.study,
-        report.out.display()
-    );
+    let mut text =
+        format!("study {} ({}) -> {}\n\n", report.name, report.study, report.out.display());
     text.push_str(&cells(report).to_string());
     _ = write!(
         text,

@@ -9,7 +9,9 @@ use analysis::{Manifest, PriorSummary};
 use anyhow::Context;
 use clap::Args;
 use coordinator::core::Settings;
-use coordinator::server::{Config, Coordinator, Datasets, Found, Handle, Outcome, StartError, SubmitError, Token};
+use coordinator::server::{
+    Config, Coordinator, Datasets, Found, Handle, Outcome, StartError, SubmitError, Token,
+};
 use coordinator::store;
 use proto::v1::StudyStatus;
 use serde::Serialize;
@@ -78,11 +80,14 @@ impl Tuning {
     /// The settings of the scheduling core.
     pub(crate) fn settings(&self) -> anyhow::Result<Settings> {
         if !(0.0..=1.0).contains(&self.check) {
-            return Err(BadInput(format!("--check {} is no fraction; use 0 to 1", self.check)).into());
+            return Err(
+                BadInput(format!("--check {} is no fraction; use 0 to 1", self.check)).into()
+            );
         }
         let seconds = |name: &str, value: f64, least: f64| {
             let valid = (least..=86_400.0).contains(&value);
-            let refused = || BadInput(format!("{name} {value} is out of range; use {least} to 86400"));
+            let refused =
+                || BadInput(format!("{name} {value} is out of range; use {least} to 86400"));
             valid.then(|| Duration::from_secs_f64(value)).ok_or_else(refused)
         };
         Ok(Settings {
@@ -242,8 +247,9 @@ impl Run<'_> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             datasets: Arc::new(Folder(self.out.to_path_buf())),
         };
-        std::fs::create_dir_all(&config.dir)
-            .map_err(|error| BadInput(format!("cannot write to {}: {error}", self.out.display())))?;
+        std::fs::create_dir_all(&config.dir).map_err(|error| {
+            BadInput(format!("cannot write to {}: {error}", self.out.display()))
+        })?;
         disk::require(self.out, 64 << 20)?;
         Coordinator::start(config).await.map_err(not_started)
     }
@@ -345,9 +351,10 @@ fn report_found(found: &Found) {
 pub(crate) fn not_started(error: StartError) -> anyhow::Error {
     match error {
         StartError::Store(store::Error::Ledger { .. }) => error.into(),
-        StartError::Store(_) | StartError::Exposed(_) | StartError::Listen { .. } | StartError::Tls(_) => {
-            BadInput(error.to_string()).into()
-        }
+        StartError::Store(_)
+        | StartError::Exposed(_)
+        | StartError::Listen { .. }
+        | StartError::Tls(_) => BadInput(error.to_string()).into(),
         StartError::Study(_) => error.into(),
     }
 }

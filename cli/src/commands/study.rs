@@ -139,9 +139,10 @@ impl Common {
 /// A refusal of the coordinator as the user should read it.
 fn refused(status: Status) -> anyhow::Error {
     match status.code() {
-        Code::InvalidArgument | Code::NotFound | Code::FailedPrecondition | Code::Unauthenticated => {
-            BadInput(status.message().to_owned()).into()
-        }
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::FailedPrecondition
+        | Code::Unauthenticated => BadInput(status.message().to_owned()).into(),
         _ => anyhow::anyhow!("the coordinator answered: {}", status.message()),
     }
 }
@@ -318,7 +319,8 @@ fn print_status(status: &StudyStatus, json: bool) -> anyhow::Result<()> {
             if cell.stopped { "decided" } else { "" }.to_owned(),
         ]);
     }
-    let left = shown.seconds_left.map_or_else(String::new, |s| format!(", {} left", text::duration(s)));
+    let left =
+        shown.seconds_left.map_or_else(String::new, |s| format!(", {} left", text::duration(s)));
     super::print(&format!(
         "{} ({}): {}{}{}\n{} workers, {:.0} trials/s{left}\n\n{table}",
         shown.name,

@@ -58,7 +58,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         patience: arguments.patience.map(Duration::from_secs),
         ..client::Config::default()
     };
-    let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let threads =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let summary = threads.context("cannot start the runtime")?.block_on(async {
         let stop = CancellationToken::new();
         let interrupted = signals::interrupted()?;

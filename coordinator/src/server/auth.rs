@@ -21,10 +21,14 @@ pub struct Token(String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// Guessable.
-    #[error("the token has {0} characters; use at least 16, for instance from `openssl rand -hex 32`")]
+    #[error(
+        "the token has {0} characters; use at least 16, for instance from `openssl rand -hex 32`"
+    )]
     Short(usize),
     /// Does not fit into a header.
-    #[error("the token has characters that a header cannot carry; use letters, digits and punctuation")]
+    #[error(
+        "the token has characters that a header cannot carry; use letters, digits and punctuation"
+    )]
     Characters,
 }
 
@@ -86,7 +90,8 @@ impl Interceptor for Guard {
         if self.admits(&request) {
             return Ok(request);
         }
-        let expected = if self.certificates { "a valid token or client certificate" } else { "a valid token" };
+        let expected =
+            if self.certificates { "a valid token or client certificate" } else { "a valid token" };
         Err(Status::unauthenticated(format!("this coordinator asks for {expected}")))
     }
 }
@@ -164,7 +169,10 @@ mod tests {
         assert!(admit_address(far, true, true, false).is_ok());
         assert!(admit_address(far, false, false, true).is_ok());
         for (tls, authenticated) in [(false, false), (true, false), (false, true)] {
-            assert_eq!(admit_address(far, tls, authenticated, false), Err(Exposed { address: far }));
+            assert_eq!(
+                admit_address(far, tls, authenticated, false),
+                Err(Exposed { address: far })
+            );
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use study::file::{FileError, Study};
 use study::plan::{NotGrown, Plan, PlannedCell, Replicates};
 use study::prior::{Files, TableError};
-use study::rows::rows;
+use study::rows;
 use study::tally::Tally;
 use study::{CellId, Digest, StudyId};
 
@@ -55,8 +55,8 @@ pub(super) struct Entry {
     pub(super) text: String,
     /// Path, digest and size.
     pub(super) files: Vec<(String, [u8; 32], u64)>,
-    /// Verdict rows of every cell, in the plan's order.
-    rows: Vec<usize>,
+    /// What shards of every cell hold, in the plan's order.
+    contents: Vec<Contents>,
     /// Cells that have all they need, and how many replicates that is.
     pub(super) closed: BTreeMap<CellId, u64>,
 }
@@ -68,25 +68,39 @@ impl Entry {
         text: String,
         files: Vec<(String, [u8; 32], u64)>,
     ) -> Self {
-        let rows = plan.cells.iter().map(|cell| rows(&plan, cell).len()).collect();
+        let contents = plan.cells.iter().map(|cell| Contents::of(&plan, cell)).collect();
         let revision = plan.revision();
         let closed = BTreeMap::new();
-        Self { plan: Arc::new(plan), revision, file_name, text, files, rows, closed }
+        Self { plan: Arc::new(plan), revision, file_name, text, files, contents, closed }
     }
 
-    /// Checkpoints and the number of verdict rows of a cell.
-    pub(super) fn cell(&self, id: CellId) -> Option<(&PlannedCell, usize)> {
+    /// A cell and what its shards hold.
+    pub(super) fn cell(&self, id: CellId) -> Option<(&PlannedCell, Contents)> {
         let at = self.plan.cells.binary_search_by_key(&id, |cell| cell.id).ok()?;
-        Some((self.plan.cells.get(at)?, *self.rows.get(at)?))
+        Some((self.plan.cells.get(at)?, *self.contents.get(at)?))
     }
 }
 
-/// The digest of a cell's checkpoints, under which its shards are stored.
-pub fn checkpoints_digest(checkpoints: &[u32]) -> [u8; 32] {
-    let mut digest = Digest::new();
-    digest.tag("checkpoints");
-    checkpoints.iter().for_each(|&t| _ = digest.u64(t.into()));
-    digest.finish()
+/// What a shard of a cell holds beside its trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// Verdict rows in its tally.
+    pub rows: usize,
+    /// The digest of checkpoints and verdict rows. A shard with another one is of no use to the
+    /// plan: it lacks records, or counts other things.
+    pub digest: [u8; 32],
+}
+
+impl Contents {
+    /// What the plan asks of a cell's shards.
+    pub fn of(plan: &Plan, cell: &PlannedCell) -> Self {
+        let rows = rows::rows(plan, cell);
+        let mut digest = Digest::new();
+        digest.tag("checkpoints");
+        cell.checkpoints.iter().for_each(|&t| _ = digest.u64(t.into()));
+        digest.tag("rows").bytes(&rows::digest(&rows));
+        Self { rows: rows.len(), digest: digest.finish() }
+    }
 }
 
 /// What the ledger holds of a study.
@@ -98,12 +112,11 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// Cells whose shards were computed under other checkpoints than the plan's, or that the plan
-    /// does not have.
-    pub(super) fn stale(&self, plan: &Plan) -> Vec<CellId> {
+    /// Cells whose shards hold something else than the plan asks for, or that it does not have.
+    pub(super) fn stale(&self, entry: &Entry) -> Vec<CellId> {
         let stale = |shard: &&StoredShard| {
-            let cell = plan.cell(shard.row.cell);
-            cell.is_none_or(|cell| checkpoints_digest(&cell.checkpoints) != shard.row.checkpoints)
+            let cell = entry.cell(shard.row.cell);
+            cell.is_none_or(|(_, contents)| contents.digest != shard.row.checkpoints)
         };
         let mut cells: Vec<CellId> = self.shards.iter().filter(stale).map(|s| s.row.cell).collect();
         cells.sort_unstable();
@@ -139,12 +152,12 @@ impl Past {
                 reason: death.reason,
             });
         }
-        let cells = plan.cells.iter().zip(&entry.rows).map(|(cell, &rows)| CellWork {
+        let cells = plan.cells.iter().zip(&entry.contents).map(|(cell, contents)| CellWork {
             cell: cell.id,
             replicates: plan.replicates,
-            checkpoints: checkpoints_digest(&cell.checkpoints),
+            checkpoints: contents.digest,
             records_per_trial: cell.checkpoints.len() as u32,
-            rows,
+            rows: contents.rows,
             rule: stopping_rule(plan, cell),
             done: done.remove(&cell.id).unwrap_or_default(),
             deaths: deaths.remove(&cell.id).unwrap_or_default(),
@@ -157,7 +170,7 @@ impl Past {
 fn stopping_rule(plan: &Plan, cell: &PlannedCell) -> Option<Rule> {
     let Replicates::Batched { .. } = plan.replicates else { return None };
     let budgets: Vec<RowRule> =
-        rows(plan, cell).iter().map(|row| RowRule { budget: row.budget }).collect();
+        rows::rows(plan, cell).iter().map(|row| RowRule { budget: row.budget }).collect();
     Some(Rule::new(&budgets, plan.study.alpha, plan.study.n_opt, plan.evidence))
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::call::{Call, LeaseAnswer, Replies};
-use super::catalog::{Entry, checkpoints_digest};
+use super::catalog::Entry;
 use super::inflow::Held;
 use super::metrics::Metrics;
 use super::outcome::Outcome;
@@ -225,7 +225,11 @@ impl Engine {
         LeaseAnswer::Granted { grants, idle: !self.core.has_work() }
     }
 
-    fn heartbeat(&mut self, worker: WorkerId, leases: Vec<LeaseEpoch>) -> Option<Vec<(LeaseEpoch, String)>> {
+    fn heartbeat(
+        &mut self,
+        worker: WorkerId,
+        leases: Vec<LeaseEpoch>,
+    ) -> Option<Vec<(LeaseEpoch, String)>> {
         self.unknown = false;
         self.tell(Event::Heartbeat { worker, leases });
         let session = self.sessions.get_mut(&worker)?;
@@ -314,7 +318,7 @@ impl Engine {
 
     fn grant(&mut self, worker: WorkerId, grant: Grant) {
         let Some(entry) = self.studies.get(&grant.study) else { return };
-        let Some((cell, rows)) = entry.cell(grant.cell) else { return };
+        let Some((cell, contents)) = entry.cell(grant.cell) else { return };
         let revision = entry.revision;
         self.leases.put(Held {
             epoch: grant.epoch,
@@ -323,7 +327,7 @@ impl Engine {
             range: grant.range.clone(),
             check: grant.check,
             checkpoints: Arc::clone(&cell.checkpoints),
-            rows,
+            rows: contents.rows,
             detail: entry.plan.study.detail,
         });
         self.metrics.leases.add(1);
@@ -355,8 +359,8 @@ impl Engine {
     }
 
     fn checkpoints(&self, study: StudyId, cell: CellId) -> Option<[u8; 32]> {
-        let (cell, _) = self.studies.get(&study)?.cell(cell)?;
-        Some(checkpoints_digest(&cell.checkpoints))
+        let (_, contents) = self.studies.get(&study)?.cell(cell)?;
+        Some(contents.digest)
     }
 
     /// Writes something down on the side; a failure is logged, and made good by recomputing.

@@ -37,7 +37,7 @@ use tonic::transport::server::{Connected, Router};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 pub use auth::{Exposed, Token, TokenError};
-pub use catalog::{Definition, PlanError, SubmitError, checkpoints_digest};
+pub use catalog::{Contents, Definition, PlanError, SubmitError};
 pub use fetch::Datasets;
 pub use metrics::Metrics;
 pub use outcome::Outcome;
@@ -281,9 +281,10 @@ async fn router(
     })
     .max_decoding_message_size(MAX_MESSAGE_BYTES)
     .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    let studies = StudiesServer::new(StudyService { calls, datasets: Arc::clone(&config.datasets) })
-        .max_decoding_message_size(MAX_MESSAGE_BYTES)
-        .max_encoding_message_size(4 * MAX_MESSAGE_BYTES);
+    let studies =
+        StudiesServer::new(StudyService { calls, datasets: Arc::clone(&config.datasets) })
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(4 * MAX_MESSAGE_BYTES);
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<WorkersServer<WorkerService>>().await;
     reporter.set_serving::<StudiesServer<StudyService>>().await;
@@ -344,7 +345,8 @@ impl Handle {
     /// Waits until nothing more happens to a study by itself.
     pub async fn outcome(&self, study: StudyId) -> Outcome {
         let mut outcomes = self.outcomes.clone();
-        let ended = |all: &BTreeMap<StudyId, Outcome>| all.get(&study).is_some_and(Outcome::is_final);
+        let ended =
+            |all: &BTreeMap<StudyId, Outcome>| all.get(&study).is_some_and(Outcome::is_final);
         match outcomes.wait_for(ended).await {
             Ok(all) => all.get(&study).cloned().unwrap_or(Outcome::Running),
             Err(_) => Outcome::Failed("the coordinator stopped".to_owned()),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use study::CellId;
 use study::batch::{Batch, DecodeError};
 use study::plan::Plan;
 use study::tally::Tally;
-use study::CellId;
 
 use crate::store::{self, Held, StoredShard};
 

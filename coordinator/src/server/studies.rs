@@ -57,10 +57,7 @@ impl Studies for StudyService {
         Ok(Response::new(v1::SubmitReply { study: convert::study_bytes(study) }))
     }
 
-    async fn list(
-        &self,
-        _: Request<v1::ListRequest>,
-    ) -> Result<Response<v1::ListReply>, Status> {
+    async fn list(&self, _: Request<v1::ListRequest>) -> Result<Response<v1::ListReply>, Status> {
         let studies = ask(&self.calls, |reply| Call::List { reply }).await?;
         Ok(Response::new(v1::ListReply { studies }))
     }

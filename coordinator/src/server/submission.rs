@@ -88,8 +88,7 @@ impl Engine {
         for (path, digest) in &stored.files {
             files.push((path.clone(), self.store.file(*digest).await?.to_vec()));
         }
-        let definition =
-            Definition { file_name: stored.file_name, text: stored.text, files };
+        let definition = Definition { file_name: stored.file_name, text: stored.text, files };
         let (definition, plan) = plan(definition).await?;
         let sizes = definition.files.iter().zip(&stored.files);
         let files = sizes
@@ -114,7 +113,7 @@ impl Engine {
     async fn activate(&mut self, entry: Entry) -> Result<(), SubmitError> {
         let study = entry.plan.id;
         let mut past = self.past(study).await?;
-        for cell in past.stale(&entry.plan) {
+        for cell in past.stale(&entry) {
             self.store.forget_cell(study, cell).await?;
             past.shards.retain(|shard| shard.row.cell != cell);
         }
