@@ -228,4 +228,6 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
+mod speed;
+#[cfg(test)]
 mod tests;

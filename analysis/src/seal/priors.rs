@@ -63,3 +63,62 @@ fn row(prior: &PriorSummary, at: usize, dimensions: u32) -> Vec<Datum> {
     row.push(Datum::Float(prior.mean[at]));
     row
 }
+
+#[cfg(test)]
+mod tests {
+    use polars::prelude::{DataFrame, ParquetReader, SerReader};
+
+    use super::*;
+    use crate::fixture::prior;
+
+    fn domain(priors: &[PriorSummary], rows: usize) -> Result<DataFrame, Error> {
+        let out = tempfile::tempdir().unwrap();
+        let staging = Staging::create(out.path()).unwrap();
+        write_domain(&staging, priors, rows)?;
+        let file = std::fs::File::open(staging.path(NAME)).unwrap();
+        Ok(ParquetReader::new(file).finish().unwrap())
+    }
+
+    #[test]
+    fn every_point_has_a_row() {
+        let frame = domain(&[prior(0, 5, 1), prior(1, 4, 2)], 4).unwrap();
+        assert_eq!(frame.get_column_names_str(), ["prior", "point", "x0", "x1", "mean"]);
+        assert_eq!(frame.height(), 9);
+        let (x0, x1) = (frame.column("x0").unwrap(), frame.column("x1").unwrap());
+        assert_eq!(x1.null_count(), 5);
+        assert_eq!(x0.f64().unwrap().get(7), Some(0.5));
+        assert_eq!(x1.f64().unwrap().get(7), Some(0.625));
+        assert_eq!(frame.column("mean").unwrap().f64().unwrap().get(8), Some(3.0));
+    }
+
+    #[test]
+    fn no_priors_are_an_empty_domain() {
+        assert_eq!(domain(&[], 4).unwrap().height(), 0);
+    }
+
+    #[test]
+    fn points_must_fit_the_size() {
+        let prior = PriorSummary { d: 3, ..prior(0, 5, 2) };
+        assert!(matches!(domain(&[prior], 4), Err(Error::Prior { points: 10, means: 5, .. })));
+    }
+
+    #[test]
+    fn a_prior_is_described_without_its_points() {
+        let text = text(&[prior(3, 5, 1)]);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let expected = serde_json::json!([{
+            "index": 3,
+            "swept": { "prior.kernel.lengthscale": 0.5 },
+            "spec": { "setting": "finite" },
+            "M": 5,
+            "d": 1,
+            "c": 1.0,
+            "rank": 3,
+            "residual": 1e-13,
+            "noise_variance": 0.01,
+            "white": false,
+            "rho": [{ "t": 1, "lo": 0.5, "hi": 0.5 }],
+        }]);
+        assert_eq!(value, expected);
+    }
+}
