@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn every_point_has_a_row() {
         let frame = domain(&[prior(0, 5, 1), prior(1, 4, 2)], 4).unwrap();
-        assert_eq!(frame.get_column_names_str(), ["prior", "point", "x0", "x1", "mean"]);
+        assert_eq!(frame.get_column_names(), ["prior", "point", "x0", "x1", "mean"]);
         assert_eq!(frame.height(), 9);
         let (x0, x1) = (frame.column("x0").unwrap(), frame.column("x1").unwrap());
         assert_eq!(x1.null_count(), 5);

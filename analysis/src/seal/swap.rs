@@ -124,11 +124,16 @@ fn install(out: &Path) -> Result<Vec<Step>, FileError> {
         }
         steps.push(Step::Rename(decided.join(RECORDS), out.join(RECORDS)));
     }
-    if decided.join(manifest::NAME).exists() {
-        let manifest = Manifest::read(&decided).map_err(|error| {
+    let manifest = match Manifest::read(&decided) {
+        Ok(manifest) => Some(manifest),
+        // In its place already, and so is everything else.
+        Err(manifest::Error::Absent { .. }) => None,
+        Err(error) => {
             let source = io::Error::new(io::ErrorKind::InvalidData, error);
-            FileError::io("read", &decided.join(manifest::NAME))(source)
-        })?;
+            return Err(FileError::io("read", &decided.join(manifest::NAME))(source));
+        }
+    };
+    if let Some(manifest) = manifest {
         for name in OTHERS {
             if manifest.files.iter().any(|file| file.name == name) {
                 steps.push(Step::Rename(decided.join(name), out.join(name)));

@@ -98,10 +98,10 @@ fn constant_and_swept_columns_are_those_of_the_cell() {
     sealed(out.path(), &cells, &records(&cells), 7);
     let file = std::fs::File::open(out.path().join("records/part-00000.parquet")).unwrap();
     let frame = ParquetReader::new(file).finish().unwrap();
-    let names = frame.get_column_names_str();
+    let names = frame.get_column_names();
     let leading = "study cell replicate status setting design method acquisition policy_constants N \
                    delta t prior.kernel.kind prior.kernel.lengthscale x y";
-    assert!(names.iter().zip(leading.split(' ')).all(|(name, expected)| *name == expected));
+    assert!(names.iter().zip(leading.split(' ')).all(|(name, expected)| name.as_str() == expected));
     for row in 0..frame.height() {
         let text = |name| frame.column(name).unwrap().str().unwrap().get(row);
         let cell = &cells[row / 6];
