@@ -161,7 +161,7 @@ pub(crate) fn sealing<'a>(
         version: "0.1.0",
         numerics: "00ff",
         detail: Detail::Checkpoints,
-        family: Family { rows: 9, alpha: 0.05, evidence: 180.0, n_opt: 2000 },
+        family: Family { rows: 9, alpha: 0.05, evidence: 180.0, n_opt: 2000.0 },
         cells,
         priors,
         out,

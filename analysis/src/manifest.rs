@@ -56,7 +56,7 @@ pub struct Family {
     /// An e-value at or above this decides a row.
     pub evidence: f64,
     /// Trials that the tuned prior is strongest at.
-    pub n_opt: u64,
+    pub n_opt: f64,
 }
 
 /// A file and what proves it.
@@ -188,7 +188,7 @@ pub(crate) mod tests {
             version: "0.1.0".into(),
             numerics: "ff".into(),
             detail: "steps".into(),
-            family: Family { rows: 3, alpha: 0.05, evidence: 60.0, n_opt: 2000 },
+            family: Family { rows: 3, alpha: 0.05, evidence: 60.0, n_opt: 2000.0 },
             files: vec![FileEntry { name: "records/a".into(), bytes: 3, blake3: "aa".into() }],
             cells: vec![CellEntry { cell: "00ab".into(), replicates: 2, checkpoints: vec![1, 5] }],
         }

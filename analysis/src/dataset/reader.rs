@@ -83,34 +83,33 @@ impl Iterator for Reader {
 
 /// The records of a row group, a batch per cell.
 fn batches(frame: &DataFrame, name: &str, first: usize) -> Result<VecDeque<Batch>, Error> {
-    let library = |error| FileError::parquet("read", Path::new(name))(error);
-    let cells = frame.column("cell").and_then(|column| column.str()).map_err(library)?;
+    let cells = frame.column("cell").and_then(|column| column.str());
+    let cells = cells.map_err(FileError::parquet("read", Path::new(name)))?;
     let mut ready = VecDeque::new();
     let mut start = 0;
     while start < frame.height() {
         let cell = cells.get(start);
         let length = (start..frame.height()).take_while(|&row| cells.get(row) == cell).count();
-        let bad = |column| move |row| Error::Value { name: name.into(), row, column };
-        let id = cell.and_then(cell_id).ok_or_else(|| bad("cell")(first + start))?;
-        let part = frame.slice(start as i64, length);
-        let replicates = integers(&part, "replicate").map_err(library)?;
-        let replicates = replicates.map_err(|row| bad("replicate")(first + start + row))?;
-        let checkpoints = integers(&part, "t").map_err(library)?;
-        let checkpoints = checkpoints.map_err(|row| bad("t")(first + start + row))?;
-        let statuses = part.column("status").and_then(|column| column.str()).map_err(library)?;
-        let statuses: Vec<&str> = statuses.iter().map(|status| status.unwrap_or("")).collect();
-        let columns = COLUMNS.iter().map(|column| bits(&part, column.name, column.kind));
-        let columns = columns.collect::<PolarsResult<_>>().map_err(library)?;
-        let batch = Batch::from_columns(id, replicates, checkpoints, &statuses, columns);
-        let row = first + start;
-        ready.push_back(batch.map_err(|source| Error::Records {
-            name: name.into(),
-            row,
-            source,
-        })?);
+        let rows = frame.slice(start as i64, length);
+        ready.push_back(batch(&rows, cell, name, first + start)?);
         start += length;
     }
     Ok(ready)
+}
+
+/// Rows of one cell, of which the first has that place in the file.
+fn batch(rows: &DataFrame, cell: Option<&str>, name: &str, first: usize) -> Result<Batch, Error> {
+    let library = |error| FileError::parquet("read", Path::new(name))(error);
+    let bad = |column| move |row| Error::Value { name: name.into(), row: first + row, column };
+    let cell = cell.and_then(cell_id).ok_or_else(|| bad("cell")(0))?;
+    let replicates = integers(rows, "replicate").map_err(library)?.map_err(bad("replicate"))?;
+    let checkpoints = integers(rows, "t").map_err(library)?.map_err(bad("t"))?;
+    let statuses = rows.column("status").and_then(|column| column.str()).map_err(library)?;
+    let statuses: Vec<&str> = statuses.iter().map(|status| status.unwrap_or("")).collect();
+    let columns = COLUMNS.iter().map(|column| bits(rows, column.name, column.kind));
+    let columns = columns.collect::<PolarsResult<_>>().map_err(library)?;
+    Batch::from_columns(cell, replicates, checkpoints, &statuses, columns)
+        .map_err(|source| Error::Records { name: name.into(), row: first, source })
 }
 
 /// A column of whole numbers that fit, or the row that has none.

@@ -52,11 +52,18 @@ impl<'a, I: Iterator<Item = Result<Batch, Source>>> Groups<'a, I> {
             batches,
             census,
             columns: columns.map(|column| (column.name, column.kind)).collect(),
-            study: Datum::Text(hex(&sealing.study[..6])),
+            study: Datum::Text(hex(sealing.study)[..12].into()),
             cells: cells.collect(),
             rows: sealing.shape.rows,
             current: None,
         }
+    }
+
+    /// Checks a batch and enters it in the census.
+    fn admit(&mut self, batch: &Batch) -> Result<(), Error> {
+        self.census.add(batch)?;
+        let cell = batch.cell();
+        self.cells.get(&cell).ok_or(Error::UnknownCell { cell })?.check(batch)
     }
 
     fn group(&mut self) -> Result<Option<DataFrame>, Error> {
@@ -67,11 +74,7 @@ impl<'a, I: Iterator<Item = Result<Batch, Source>>> Groups<'a, I> {
                 let Some(batch) = self.batches.next().transpose().map_err(Error::Source)? else {
                     break;
                 };
-                self.census.add(&batch)?;
-                self.cells
-                    .get(&batch.cell())
-                    .ok_or(Error::UnknownCell { cell: batch.cell() })?
-                    .check(&batch)?;
+                self.admit(&batch)?;
                 self.current = Some((batch, 0));
                 continue;
             };

@@ -198,8 +198,8 @@ fn manifest(sealing: &Sealing<'_>, census: &Census, files: Vec<FileEntry>) -> Ma
         trials: cells.iter().map(|cell| cell.replicates).sum(),
         records: census.records(),
         failures,
-        study: hex(&sealing.study[..6]),
-        study_digest: hex(&sealing.study),
+        study: hex(sealing.study)[..12].into(),
+        study_digest: hex(sealing.study),
         name: sealing.name.into(),
         seed: sealing.seed,
         version: sealing.version.into(),
@@ -218,13 +218,9 @@ fn manifest(sealing: &Sealing<'_>, census: &Census, files: Vec<FileEntry>) -> Ma
     }
 }
 
-/// In hexadecimal.
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes any text");
-        text
-    })
+/// The study's digest in hexadecimal; its first 12 digits name it in records.
+fn hex(study: [u8; 32]) -> String {
+    blake3::Hash::from_bytes(study).to_hex().to_string()
 }
 
 #[cfg(test)]
