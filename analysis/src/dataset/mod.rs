@@ -1,0 +1,141 @@
+//! Reading a dataset back: the base of a grown study, and what `verify` recomputes.
+//!
+//! Records come in the order of (cell, replicate, t), a row group at a time. A file is parsed only
+//! after its digest was found to be the manifest's.
+
+mod merge;
+mod reader;
+mod select;
+mod verify;
+
+use std::io;
+use std::path::Path;
+
+use study::CellId;
+use study::batch::DecodeError;
+
+use crate::census::Disorder;
+use crate::counts::{self, Count};
+use crate::manifest::{self, FileEntry, Manifest};
+use crate::parquet::{self, FileError};
+
+pub use merge::merge;
+pub use reader::Reader;
+pub use select::{Selection, select};
+pub use verify::verify;
+
+/// What an iterator over records that come from elsewhere may fail with.
+pub type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a dataset cannot be read, or is not what its manifest says.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No usable manifest.
+    #[error(transparent)]
+    Manifest(#[from] manifest::Error),
+    /// A file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file of the manifest is not there.
+    #[error("{name} is missing from the dataset")]
+    Missing {
+        /// The file's name in the manifest.
+        name: String,
+    },
+    /// A file has other bytes than when it was sealed.
+    #[error(
+        "{name} was changed since it was sealed: BLAKE3 {found} ({found_bytes} bytes), \
+         sealed as {expected} ({expected_bytes} bytes)"
+    )]
+    Changed {
+        /// The file's name in the manifest.
+        name: String,
+        /// Its length in the manifest.
+        expected_bytes: u64,
+        /// Its digest in the manifest.
+        expected: String,
+        /// Its length now.
+        found_bytes: u64,
+        /// Its digest now.
+        found: String,
+    },
+    /// A row that is no record.
+    #[error("{name}, row {row}: column {column} holds no valid value")]
+    Value {
+        /// The file's name in the manifest.
+        name: String,
+        /// From 0, within the file.
+        row: usize,
+        /// The column.
+        column: &'static str,
+    },
+    /// Rows that are no records together.
+    #[error("{name}, rows from {row}: {source}")]
+    Records {
+        /// The file's name in the manifest.
+        name: String,
+        /// The first of them, from 0, within the file.
+        row: usize,
+        /// What is wrong.
+        source: DecodeError,
+    },
+    /// Records out of order.
+    #[error("the records are not in order: {0}")]
+    Disorder(#[from] Disorder),
+    /// The records are not those that were sealed.
+    #[error("the records have digest {found}, and the manifest says {expected}")]
+    Digest {
+        /// The manifest's.
+        expected: String,
+        /// The records'.
+        found: String,
+    },
+    /// The manifest's numbers are not those of its records.
+    #[error("there are {found} {what}, and the manifest says {expected}")]
+    Total {
+        /// What is counted.
+        what: &'static str,
+        /// The manifest's number.
+        expected: u64,
+        /// The records' number.
+        found: u64,
+    },
+}
+
+impl Error {
+    /// Whether the dataset was read and found to be another than its manifest says.
+    pub fn is_mismatch(&self) -> bool {
+        !matches!(self, Self::Manifest(_) | Self::File(_))
+    }
+}
+
+/// The counts of a dataset, if it has any.
+pub fn counts(dir: &Path) -> Result<Option<impl Iterator<Item = Result<Count, FileError>>>, Error> {
+    crate::seal::recover(dir)?;
+    let manifest = Manifest::read(dir)?;
+    let Some(entry) = manifest.files.iter().find(|file| file.name == counts::NAME) else {
+        return Ok(None);
+    };
+    check(dir, entry)?;
+    Ok(Some(counts::read(&dir.join(counts::NAME))?))
+}
+
+/// Compares a file with its entry in the manifest.
+fn check(dir: &Path, entry: &FileEntry) -> Result<(), Error> {
+    let path = dir.join(&entry.name);
+    let (found_bytes, found) = parquet::digest(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => Error::Missing { name: entry.name.clone() },
+        _ => FileError::io("read", &path)(source).into(),
+    })?;
+    if (found_bytes, &found) == (entry.bytes, &entry.blake3) {
+        return Ok(());
+    }
+    let FileEntry { name, bytes: expected_bytes, blake3: expected } = entry.clone();
+    Err(Error::Changed { name, expected_bytes, expected, found_bytes, found })
+}
+
+/// The cell that 16 hexadecimal digits name.
+pub(crate) fn cell_id(text: &str) -> Option<CellId> {
+    let id = CellId(u64::from_str_radix(text, 16).ok()?);
+    (id.to_string() == text).then_some(id)
+}

@@ -1,0 +1,81 @@
+//! What a dataset says about its cells and priors beside their records.
+
+use serde::{Deserialize, Serialize, Serializer};
+use study::{Cell, CellId};
+
+/// The value of a key that the study sweeps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Float(f64),
+    /// A name.
+    Text(String),
+}
+
+/// A cell: what its rows have in common, and which rows there are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellDescription {
+    /// The cell's address.
+    pub id: CellId,
+    /// The cell.
+    pub cell: Cell,
+    /// Dotted keys of the study file that are swept, and their values here.
+    pub swept: Vec<(String, Scalar)>,
+    /// Trials that ran.
+    pub replicates: u64,
+    /// The checkpoints at which each trial was recorded, ascending.
+    pub checkpoints: Vec<u32>,
+}
+
+/// Bounds on the maximal information gain after t observations.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rho {
+    /// Observations.
+    pub t: u32,
+    /// Lower end.
+    pub lo: f64,
+    /// Upper end.
+    pub hi: f64,
+}
+
+/// A prior of the study: an entry of `priors.json`, and its points in `domain.parquet`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PriorSummary {
+    /// The prior's number, from 0.
+    pub index: u32,
+    /// Dotted keys that are swept, and their values here.
+    #[serde(serialize_with = "as_map")]
+    pub swept: Vec<(String, Scalar)>,
+    /// `[prior]` with the swept values in place.
+    pub spec: serde_json::Value,
+    /// The number of points.
+    #[serde(rename = "M")]
+    pub size: u64,
+    /// The dimension of the points.
+    pub d: u32,
+    /// c = max k(x, x).
+    pub c: f64,
+    /// Rank of the kernel's factor.
+    pub rank: u64,
+    /// Largest variance that the factor leaves out.
+    pub residual: f64,
+    /// sigma^2.
+    pub noise_variance: f64,
+    /// Whether the kernel is a multiple of the identity.
+    pub white: bool,
+    /// Information gain per checkpoint.
+    pub rho: Vec<Rho>,
+    /// The points, one after the other: M rows of d coordinates.
+    #[serde(skip)]
+    pub points: Vec<f64>,
+    /// mu at each point.
+    #[serde(skip)]
+    pub mean: Vec<f64>,
+}
+
+fn as_map<S: Serializer>(swept: &[(String, Scalar)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(swept.iter().map(|(key, value)| (key, value)))
+}

@@ -1,0 +1,122 @@
+//! Rows by column, on their way to a row group.
+
+use polars::prelude::{
+    BooleanChunkedBuilder, ChunkedBuilder, Column, DataFrame, DataType, Field, Float64Type,
+    Int64Type, IntoColumn, PolarsResult, PrimitiveChunkedBuilder, Schema, StringChunkedBuilder,
+};
+
+use crate::schema::Type;
+
+/// A value that is the same for many rows.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Datum {
+    Null,
+    Integer(i64),
+    Float(f64),
+    Text(String),
+}
+
+/// Columns that are being filled. Every column must have the same length when the table is taken.
+pub(crate) struct Table<'a> {
+    columns: &'a [(String, Type)],
+    builders: Vec<Builder>,
+}
+
+enum Builder {
+    Bool(BooleanChunkedBuilder),
+    Integer(PrimitiveChunkedBuilder<Int64Type>),
+    Float(PrimitiveChunkedBuilder<Float64Type>),
+    Text(StringChunkedBuilder),
+}
+
+impl Type {
+    pub(super) fn polars(self) -> DataType {
+        match self {
+            Self::Bool => DataType::Boolean,
+            Self::Integer => DataType::Int64,
+            Self::Float => DataType::Float64,
+            Self::Text => DataType::String,
+        }
+    }
+}
+
+/// The columns as polars names them.
+pub(super) fn schema(columns: &[(String, Type)]) -> Schema {
+    columns.iter().map(|(name, kind)| Field::new(name.as_str().into(), kind.polars())).collect()
+}
+
+const KIND: &str = "values have the type of their column";
+
+impl<'a> Table<'a> {
+    /// Fresh columns with room for a number of rows.
+    pub(crate) fn new(columns: &'a [(String, Type)], rows: usize) -> Self {
+        let builder = |(name, kind): &(String, Type)| {
+            let name = name.as_str().into();
+            match kind {
+                Type::Bool => Builder::Bool(BooleanChunkedBuilder::new(name, rows)),
+                Type::Integer => Builder::Integer(PrimitiveChunkedBuilder::new(name, rows)),
+                Type::Float => Builder::Float(PrimitiveChunkedBuilder::new(name, rows)),
+                Type::Text => Builder::Text(StringChunkedBuilder::new(name, rows)),
+            }
+        };
+        Self { columns, builders: columns.iter().map(builder).collect() }
+    }
+
+    pub(crate) fn bools(&mut self, at: usize, values: impl Iterator<Item = Option<bool>>) {
+        let Builder::Bool(builder) = &mut self.builders[at] else { unreachable!("{KIND}") };
+        values.for_each(|value| builder.append_option(value));
+    }
+
+    pub(crate) fn integers(&mut self, at: usize, values: impl Iterator<Item = Option<i64>>) {
+        let Builder::Integer(builder) = &mut self.builders[at] else { unreachable!("{KIND}") };
+        values.for_each(|value| builder.append_option(value));
+    }
+
+    pub(crate) fn floats(&mut self, at: usize, values: impl Iterator<Item = Option<f64>>) {
+        let Builder::Float(builder) = &mut self.builders[at] else { unreachable!("{KIND}") };
+        values.for_each(|value| builder.append_option(value));
+    }
+
+    pub(crate) fn texts<'t>(&mut self, at: usize, values: impl Iterator<Item = Option<&'t str>>) {
+        let Builder::Text(builder) = &mut self.builders[at] else { unreachable!("{KIND}") };
+        values.for_each(|value| builder.append_option(value));
+    }
+
+    /// The same value in a number of rows; a whole number in a column of floats is a float.
+    pub(crate) fn repeat(&mut self, at: usize, value: &Datum, rows: usize) {
+        use std::iter::repeat_n;
+        match (value, self.columns[at].1) {
+            (Datum::Null, Type::Bool) => self.bools(at, repeat_n(None, rows)),
+            (Datum::Null, Type::Integer) => self.integers(at, repeat_n(None, rows)),
+            (Datum::Null, Type::Float) => self.floats(at, repeat_n(None, rows)),
+            (Datum::Null, Type::Text) => self.texts(at, repeat_n(None, rows)),
+            (Datum::Integer(value), Type::Float) => {
+                self.floats(at, repeat_n(Some(*value as f64), rows));
+            }
+            (Datum::Integer(value), _) => self.integers(at, repeat_n(Some(*value), rows)),
+            (Datum::Float(value), _) => self.floats(at, repeat_n(Some(*value), rows)),
+            (Datum::Text(value), _) => self.texts(at, repeat_n(Some(value.as_str()), rows)),
+        }
+    }
+
+    /// A row of values, one per column.
+    pub(crate) fn row(&mut self, values: &[Datum]) {
+        debug_assert_eq!(values.len(), self.columns.len());
+        for (at, value) in values.iter().enumerate() {
+            self.repeat(at, value, 1);
+        }
+    }
+
+    /// The rows as one frame, one chunk per column.
+    pub(crate) fn finish(self) -> PolarsResult<DataFrame> {
+        let finish = |builder| -> Column {
+            match builder {
+                Builder::Bool(builder) => builder.finish().into_column(),
+                Builder::Integer(builder) => builder.finish().into_column(),
+                Builder::Float(builder) => builder.finish().into_column(),
+                Builder::Text(builder) => builder.finish().into_column(),
+            }
+        };
+        DataFrame::new_infer_height(self.builders.into_iter().map(finish).collect())
+    }
+}

@@ -1,0 +1,190 @@
+//! The columns of `records/`: what identifies a row, what its cell is, what is swept, what was
+//! measured, in this order.
+
+use study::record::{COLUMNS, Kind};
+
+use crate::description::{CellDescription, Scalar};
+
+/// The type of a column. Every reader of Parquet knows these four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Flags.
+    Bool,
+    /// Signed 64-bit integers.
+    Integer,
+    /// 64-bit floating-point numbers, never NaN.
+    Float,
+    /// UTF-8 text.
+    Text,
+}
+
+impl Type {
+    /// The name in the codebook.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Integer => "i64",
+            Self::Float => "f64",
+            Self::Text => "string",
+        }
+    }
+}
+
+/// One column, as the codebook has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// The name.
+    pub name: String,
+    /// The type.
+    pub kind: Type,
+    /// One line.
+    pub meaning: String,
+    /// Whether rows may lack a value.
+    pub nullable: bool,
+}
+
+/// Columns before the swept ones: name, type, meaning, nullable.
+const LEADING: [(&str, Type, &str, bool); 12] = [
+    ("study", Type::Text, "the study: first 12 hexadecimal digits of its digest", false),
+    ("cell", Type::Text, "the cell: 16 hexadecimal digits", false),
+    ("replicate", Type::Integer, "the trial's number within its cell, from 0", false),
+    ("status", Type::Text, "ok, or why nothing could be measured here", false),
+    ("setting", Type::Text, "finite or compact", false),
+    ("design", Type::Text, "fixed: points drawn in advance; adaptive: chosen by the method", false),
+    ("method", Type::Text, "pem-bo, known-prior or random", false),
+    ("acquisition", Type::Text, "gp-ucb or pi; null where nothing is acquired", true),
+    ("policy_constants", Type::Text, "form of the constants in zeta_t of GP-UCB", true),
+    ("N", Type::Integer, "number of training functions; null where none are used", true),
+    ("delta", Type::Float, "level that the policy is set for; null where it has none", true),
+    ("t", Type::Integer, "the checkpoint: number of observations", false),
+];
+
+/// How many columns the cell fills by [`study::record::cell_columns`], from "setting" on.
+pub(crate) const CELL: usize = 7;
+pub(crate) const STUDY_COLUMN: usize = 0;
+pub(crate) const CELL_COLUMN: usize = 1;
+pub(crate) const REPLICATE_COLUMN: usize = 2;
+pub(crate) const STATUS_COLUMN: usize = 3;
+pub(crate) const FIRST_OF_CELL: usize = 4;
+pub(crate) const T_COLUMN: usize = FIRST_OF_CELL + CELL;
+pub(crate) const FIRST_SWEPT: usize = LEADING.len();
+
+/// A key that is a number in one cell and a name in another.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the swept key {key} is a name in one cell and a number in another; use one of the two")]
+pub struct MixedTypes {
+    /// The dotted key.
+    pub key: String,
+}
+
+/// The swept keys of all cells by name, with the type that holds all of a key's values.
+pub fn swept(cells: &[CellDescription]) -> Result<Vec<(String, Type)>, MixedTypes> {
+    let mut keys: Vec<(String, Type)> = Vec::new();
+    for (key, value) in cells.iter().flat_map(|cell| &cell.swept) {
+        let kind = match value {
+            Scalar::Integer(_) => Type::Integer,
+            Scalar::Float(_) => Type::Float,
+            Scalar::Text(_) => Type::Text,
+        };
+        match keys.iter_mut().find(|(name, _)| name == key) {
+            None => keys.push((key.clone(), kind)),
+            Some((_, known)) if *known == kind => {}
+            Some((_, known)) if *known == Type::Text || kind == Type::Text => {
+                return Err(MixedTypes { key: key.clone() });
+            }
+            Some((_, known)) => *known = Type::Float,
+        }
+    }
+    keys.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(keys)
+}
+
+/// All columns of the records, in order.
+pub fn columns(swept: &[(String, Type)]) -> Vec<Column> {
+    let leading = LEADING.iter().map(|&(name, kind, meaning, nullable)| Column {
+        name: name.into(),
+        kind,
+        meaning: meaning.into(),
+        nullable,
+    });
+    let swept = swept.iter().map(|(key, kind)| Column {
+        name: key.clone(),
+        kind: *kind,
+        meaning: format!("value of {key} in the study file, which sweeps it"),
+        nullable: true,
+    });
+    leading.chain(swept).chain(measured()).collect()
+}
+
+/// The measured columns.
+pub(crate) fn measured() -> impl Iterator<Item = Column> {
+    COLUMNS.iter().map(|column| Column {
+        name: column.name.into(),
+        kind: kind_of(column.kind),
+        meaning: column.meaning.into(),
+        nullable: true,
+    })
+}
+
+fn kind_of(kind: Kind) -> Type {
+    match kind {
+        Kind::Bool => Type::Bool,
+        Kind::Integer => Type::Integer,
+        Kind::Float => Type::Float,
+    }
+}
+
+/// The columns that hold the records' own values, enough to read them back: names and types.
+pub(crate) fn of_records() -> Vec<(String, Type)> {
+    let key = [CELL_COLUMN, REPLICATE_COLUMN, STATUS_COLUMN, T_COLUMN].map(|at| LEADING[at]);
+    let key = key.into_iter().map(|(name, kind, ..)| (name.to_owned(), kind));
+    key.chain(measured().map(|column| (column.name, column.kind))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use study::cell::{Cell, CellId, Policy};
+
+    fn cell(swept: &[(&str, Scalar)]) -> CellDescription {
+        CellDescription {
+            id: CellId(1),
+            cell: Cell { shape: [0; 32], noise_variance: 0.1, policy: Policy::Random },
+            swept: swept.iter().map(|(key, value)| ((*key).into(), value.clone())).collect(),
+            replicates: 1,
+            checkpoints: vec![1],
+        }
+    }
+
+    #[test]
+    fn swept_keys_are_sorted_and_wide_enough() {
+        let cells = [
+            cell(&[("prior.b", Scalar::Integer(1)), ("prior.a", Scalar::Text("x".into()))]),
+            cell(&[("prior.b", Scalar::Float(0.5))]),
+        ];
+        let keys = swept(&cells).unwrap();
+        assert_eq!(keys, [("prior.a".into(), Type::Text), ("prior.b".into(), Type::Float)]);
+        let columns = columns(&keys);
+        assert_eq!(columns[FIRST_SWEPT].name, "prior.a");
+        assert_eq!(columns[FIRST_SWEPT + 2].name, "x");
+        assert_eq!(columns[T_COLUMN].name, "t");
+        assert_eq!(columns.len(), FIRST_SWEPT + 2 + COLUMNS.len());
+    }
+
+    #[test]
+    fn a_key_is_a_name_or_a_number() {
+        let cells = [
+            cell(&[("prior.a", Scalar::Float(1.0))]),
+            cell(&[("prior.a", Scalar::Text("x".into()))]),
+        ];
+        assert_eq!(swept(&cells), Err(MixedTypes { key: "prior.a".into() }));
+    }
+
+    #[test]
+    fn the_cells_own_columns_stand_where_the_schema_has_them() {
+        let cell = cell(&[]);
+        let names = study::record::cell_columns(&cell.cell).map(|(name, _)| name);
+        let leading = &LEADING[FIRST_OF_CELL..FIRST_OF_CELL + CELL];
+        assert!(leading.iter().map(|column| column.0).eq(names));
+    }
+}
