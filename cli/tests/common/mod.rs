@@ -1,0 +1,95 @@
+//! Running the binary in a folder of its own.
+
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with study files and results.
+pub struct Bench {
+    pub dir: TempDir,
+}
+
+/// A small study: two priors, all methods, six cells and more.
+pub const STUDY: &str = r#"
+[study]
+name = "small"
+seed = 7
+replicates = 300
+
+[prior]
+domain = { kind = "grid", points = 20, dimension = 1 }
+kernel = { kind = "squared-exponential", lengthscale = 0.2 }
+noise_variance = 0.01
+
+[grid]
+N = [60, 200]
+T = [1, 5]
+delta = [0.1]
+design = ["fixed", "adaptive"]
+method = ["pem-bo", "random"]
+"#;
+
+impl Bench {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regretta"));
+        command.current_dir(self.dir.path()).args(arguments).env_remove("REGRETTA_TOKEN");
+        command
+    }
+
+    pub fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    pub fn spawn(&self, arguments: &[&str]) -> Child {
+        let mut command = self.command(arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Runs a study to its end and returns the report.
+    pub fn run(&self, study: &str, out: &str, more: &[&str]) -> Value {
+        let arguments = [&["run", study, "--out", out, "--json"], more].concat();
+        let output = self.output(&arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The bytes of all files of a dataset's records.
+    pub fn records(&self, out: &str) -> BTreeMap<String, Vec<u8>> {
+        let folder = self.path(out).join("records");
+        let mut files = BTreeMap::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            files.insert(name, std::fs::read(&path).unwrap());
+        }
+        files
+    }
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub fn exists(path: &Path) -> bool {
+    path.exists()
+}
