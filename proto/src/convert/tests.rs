@@ -26,7 +26,7 @@ fn decode<M: Message + Default>(bytes: &[u8]) -> bool {
 fn assemble(bytes: &[u8]) -> bool {
     let mut assembly = Assembly::default();
     let pieces = bytes.chunks(64).map(v1::SubmitRequest::decode);
-    let taken = pieces.flatten().map(|piece| assembly.push(piece)).flatten().count();
+    let taken = pieces.flatten().flat_map(|piece| assembly.push(piece)).count();
     assembly.finish().is_ok() || taken > 0
 }
 
