@@ -27,8 +27,8 @@ pub const MAX_PATH_BYTES: usize = 1024;
 /// A reason; a longer one is cut.
 pub const MAX_REASON_BYTES: usize = 2000;
 
-/// An encoded tally.
-pub const MAX_TALLY_BYTES: usize = 1 << 20;
+/// An encoded tally: half a million rows fit.
+pub const MAX_TALLY_BYTES: usize = MAX_BATCH_BYTES;
 
 /// Shards that a worker computes at the same time.
 pub const MAX_SLOTS: u32 = 1024;

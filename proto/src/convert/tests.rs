@@ -26,7 +26,7 @@ fn decode<M: Message + Default>(bytes: &[u8]) -> bool {
 fn assemble(bytes: &[u8]) -> bool {
     let mut assembly = Assembly::default();
     let pieces = bytes.chunks(64).map(v1::SubmitRequest::decode);
-    let taken = pieces.flatten().map(|piece| assembly.push(piece)).filter(Result::is_ok).count();
+    let taken = pieces.flatten().flat_map(|piece| assembly.push(piece)).count();
     assembly.finish().is_ok() || taken > 0
 }
 
@@ -171,39 +171,39 @@ fn no_damage_to_a_message_makes_it_panic() {
 }
 
 /// What is sent is what arrives.
-fn arrives<M: Message + Default + From<T>, T>(sent: T)
+fn arrives<M: Message + Default + From<T>, T>(sent: &T)
 where
     T: TryFrom<M, Error = Invalid> + Clone + PartialEq + std::fmt::Debug,
 {
     let message = M::decode(M::from(sent.clone()).encode_to_vec().as_slice()).unwrap();
-    assert_eq!(T::try_from(message).unwrap(), sent);
+    assert_eq!(T::try_from(message).unwrap(), *sent);
 }
 
 #[test]
 fn what_is_sent_is_what_arrives() {
-    arrives::<v1::RegisterRequest, _>(registration());
-    arrives::<v1::RegisterReply, _>(Registered {
+    arrives::<v1::RegisterRequest, _>(&registration());
+    arrives::<v1::RegisterReply, _>(&Registered {
         worker_id: 1,
         heartbeat: Duration::from_secs(5),
         lease: Duration::from_secs(30),
         max_message_bytes: crate::limits::MAX_MESSAGE_BYTES,
         max_batch_bytes: MAX_BATCH_BYTES,
     });
-    arrives::<v1::LeaseRequest, _>(Request { worker_id: 1, wanted: 2 });
-    arrives::<v1::Lease, _>(lease());
+    arrives::<v1::LeaseRequest, _>(&Request { worker_id: 1, wanted: 2 });
+    arrives::<v1::Lease, _>(&lease());
     let leases = vec![Progress { lease: 7, done_trials: 5 }];
-    arrives::<v1::HeartbeatRequest, _>(Heartbeat { worker_id: 1, leases });
+    arrives::<v1::HeartbeatRequest, _>(&Heartbeat { worker_id: 1, leases });
     let revoked = vec![Revocation { lease: 7, reason: "late".into() }];
-    arrives::<v1::HeartbeatReply, _>(Beat { revoked, draining: false });
-    arrives::<v1::FetchStudyRequest, _>(StudyQuery { worker_id: 1, study: StudyId([4; 32]) });
-    arrives::<v1::FetchFileRequest, _>(FileQuery { worker_id: 1, digest: [4; 32] });
-    arrives::<v1::RecordStream, _>(Handed::Finish(finish()));
-    arrives::<v1::RecordReply, _>(Reply::Accepted { lease: 7, sequence: 1 });
-    arrives::<v1::RecordReply, _>(Reply::Committed { lease: 7 });
-    arrives::<v1::RecordReply, _>(Reply::Rejected { lease: 7, reason: "expired".into() });
+    arrives::<v1::HeartbeatReply, _>(&Beat { revoked, draining: false });
+    arrives::<v1::FetchStudyRequest, _>(&StudyQuery { worker_id: 1, study: StudyId([4; 32]) });
+    arrives::<v1::FetchFileRequest, _>(&FileQuery { worker_id: 1, digest: [4; 32] });
+    arrives::<v1::RecordStream, _>(&Handed::Finish(finish()));
+    arrives::<v1::RecordReply, _>(&Reply::Accepted { lease: 7, sequence: 1 });
+    arrives::<v1::RecordReply, _>(&Reply::Committed { lease: 7 });
+    arrives::<v1::RecordReply, _>(&Reply::Rejected { lease: 7, reason: "expired".into() });
     let data = Bytes::from_static(b"PAR1");
     let name = "records/0.parquet".to_owned();
-    arrives::<v1::ResultChunk, _>(ResultPart { name, data, last: true });
+    arrives::<v1::ResultChunk, _>(&ResultPart { name, data, last: true });
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::pool::Compute;
 use super::recent::Recent;
 
 /// Plans that are kept.
-const PLANS: usize = 8;
+const PLANS: u64 = 8;
 
 /// The longest wait for a study, or for the next bytes of a file.
 const PATIENCE: Duration = Duration::from_secs(60);

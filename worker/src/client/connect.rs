@@ -128,6 +128,17 @@ impl Coordinator {
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(PATIENCE)
             .keep_alive_while_idle(true);
+        let encrypted = endpoint.uri().scheme_str() == Some("https");
+        if encrypted != config.tls.is_some() {
+            let address = &config.coordinator;
+            return Err(Error::Config(if encrypted {
+                format!(
+                    "{address} needs the certificate of the authority that the coordinator uses"
+                )
+            } else {
+                format!("certificates are given, and {address} is not encrypted; use https")
+            }));
+        }
         if let Some(tls) = &config.tls {
             endpoint = endpoint.tls_config(tls.into()).map_err(|error| invalid(&error))?;
         }
@@ -244,7 +255,12 @@ mod tests {
 
     #[test]
     fn a_bad_address_or_token_is_refused_without_its_text() {
-        assert!(Coordinator::new(&config("not an address", None)).is_err());
+        for address in ["not an address", "https://h:1"] {
+            assert!(Coordinator::new(&config(address, None)).is_err(), "{address}");
+        }
+        let tls = Some(ClientTls::default());
+        let plain = Config { tls, ..config("http://h:1", None) };
+        assert!(Coordinator::new(&plain).is_err_and(|error| error.to_string().contains("https")));
         let token = Secret::new("geh\u{e9}im\n");
         let Err(error) = Coordinator::new(&config("http://h:1", Some(token))) else {
             panic!("the token cannot be sent");

@@ -1,7 +1,8 @@
 //! What trials need and what takes long to make, made once: plans, priors, and the counters of cells.
 //!
-//! Threads that want the same prior wait for the one that builds it. Only a few are kept; a shard
-//! holds on to its own, so that memory follows slots and not the size of a study.
+//! Threads that want the same prior wait for the one that builds it. Priors are kept as long as they
+//! fit in the memory that one may take; a shard holds on to its own, so that memory follows slots and
+//! not the size of a study.
 
 use std::sync::Arc;
 
@@ -17,11 +18,8 @@ use crate::prior::{MemoryLimit, Prior};
 use crate::simd::Cpu;
 use crate::trial::Trials;
 
-/// Priors that are kept.
-const PRIORS: usize = 4;
-
 /// Counters that are kept.
-const COUNTERS: usize = 256;
+const COUNTERS: u64 = 1024;
 
 /// A study that this worker knows: its plan, and the files that its priors name.
 #[derive(Debug)]
@@ -50,6 +48,13 @@ impl Known {
 pub(super) struct Ready {
     pub(super) prior: Prior,
     bracket: Option<Bracket>,
+}
+
+impl Ready {
+    /// Its largest structures: the factor, and what there is per point.
+    fn bytes(&self) -> u64 {
+        8 * self.prior.size() as u64 * (self.prior.rank() as u64 + 8)
+    }
 }
 
 /// What the trials of a cell need.
@@ -85,7 +90,7 @@ pub(super) struct Library {
 impl Library {
     /// Nothing yet.
     pub(super) fn new(memory: MemoryLimit, cpu: Cpu) -> Self {
-        let (priors, counters) = (Shelf::new(PRIORS), Shelf::new(COUNTERS));
+        let (priors, counters) = (Shelf::new(memory.bytes), Shelf::new(COUNTERS));
         Self { memory, cpu, priors, counters }
     }
 
@@ -110,7 +115,9 @@ impl Library {
         let mut key = Digest::new();
         spec.feed(&known.files, &mut key);
         key.u64(horizon.into());
-        self.priors.get(key.finish(), || {
+        let bytes =
+            |built: &Result<Arc<Ready>, String>| built.as_ref().map_or(1, |ready| ready.bytes());
+        self.priors.get(key.finish(), bytes, || {
             tracing::debug!(horizon, "builds a prior");
             let built = Prior::build(spec, &known.files, self.memory);
             let prior = built.map_err(|error| error.to_string())?;
@@ -124,11 +131,15 @@ impl Library {
     }
 
     fn counter(&self, known: &Known, cell: &PlannedCell, ready: &Ready) -> Arc<Counter> {
-        self.counters.get((known.revision, cell.id), || {
-            let rows = rows::rows(&known.plan, cell);
-            let bounds = |t: u32| ready.bracket.as_ref()?.at(t as usize);
-            let rho = |t| bounds(t).map(|bounds| (bounds.lo, bounds.hi));
-            Arc::new(Counter::new(&rows, &cell.cell, ready.prior.c, rho))
-        })
+        self.counters.get(
+            (known.revision, cell.id),
+            |_| 1,
+            || {
+                let rows = rows::rows(&known.plan, cell);
+                let bounds = |t: u32| ready.bracket.as_ref()?.at(t as usize);
+                let rho = |t| bounds(t).map(|bounds| (bounds.lo, bounds.hi));
+                Arc::new(Counter::new(&rows, &cell.cell, ready.prior.c, rho))
+            },
+        )
     }
 }

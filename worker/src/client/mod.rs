@@ -62,7 +62,7 @@ pub struct Config {
     pub slots: u32,
     /// A folder for the files that studies name.
     pub cache: PathBuf,
-    /// What a prior may take; a few are kept.
+    /// What a prior may take. As much again is kept of priors that were used before.
     pub memory: MemoryLimit,
     /// The instructions that trials use.
     pub cpu: Cpu,

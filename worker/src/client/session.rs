@@ -96,8 +96,14 @@ pub(super) async fn run(
     let (out, outgoing) = mpsc::channel(slots + 1);
     let open = Handed::Open { worker_id: registered.worker_id };
     out.try_send(open.into()).expect("a new channel has room");
-    let stream = timeout(LONG_POLL, client.stream(ReceiverStream::new(outgoing))).await;
-    let mut replies = match stream.unwrap_or_else(|_| Err(late("Stream"))) {
+    let stream = tokio::select! {
+        biased;
+        () = around.shutdown.cancelled() => Err(Status::cancelled("the worker is shutting down")),
+        stream = timeout(LONG_POLL, client.stream(ReceiverStream::new(outgoing))) => {
+            stream.unwrap_or_else(|_| Err(late("Stream")))
+        }
+    };
+    let mut replies = match stream {
         Ok(answer) => answer.into_inner(),
         Err(status) => return Ended::Lost(describe(&status)),
     };

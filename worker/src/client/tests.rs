@@ -45,6 +45,8 @@ struct State {
     next_epoch: u64,
     registrations: u64,
     files_sent: u64,
+    /// So many answers to FetchStudy are of another plan.
+    stale: u64,
     /// The stream breaks instead of committing so many times.
     breaks: u64,
     /// Leases to take back at the next heartbeat that names them.
@@ -80,6 +82,7 @@ impl State {
             next_epoch: 1,
             registrations: 0,
             files_sent: 0,
+            stale: 0,
             breaks: 0,
             revoke: vec![],
             abandoned: vec![],
@@ -215,9 +218,14 @@ impl Workers for Fake {
         request: Request<v1::FetchStudyRequest>,
     ) -> Result<Response<v1::StudyDefinition>, Status> {
         let query = StudyQuery::try_from(request.into_inner())?;
-        let state = self.0.lock().unwrap();
+        let mut state = self.0.lock().unwrap();
         assert_eq!(query.study, state.known.plan.id);
-        Ok(Response::new(state.definition().into()))
+        let mut definition = state.definition();
+        if state.stale > 0 {
+            state.stale -= 1;
+            definition.revision = [0; 32];
+        }
+        Ok(Response::new(definition.into()))
     }
 
     async fn fetch_file(
@@ -322,6 +330,16 @@ async fn a_lost_connection_loses_nothing() {
     let state = fake.0.lock().unwrap();
     assert_eq!(state.registrations, 4);
     digest(&state, 0..200);
+}
+
+#[tokio::test]
+async fn a_lease_that_cannot_be_computed_is_given_back() {
+    let (fake, config, _cache) = serve(State { stale: 3, ..State::new(100, 20) }).await;
+    let summary = run(config, CancellationToken::new()).await.unwrap();
+    assert_eq!((summary.trials, summary.failed, summary.reconnects), (100, 3, 0));
+    let state = fake.0.lock().unwrap();
+    assert_eq!(state.abandoned.len(), 3);
+    digest(&state, 0..100);
 }
 
 #[tokio::test]
