@@ -1,5 +1,6 @@
 //! What is to be run and what comes back: priors, cells, their randomness, and the record schema.
 
+pub mod batch;
 pub mod cell;
 mod digest;
 mod id;
@@ -8,6 +9,7 @@ pub mod prior;
 pub mod record;
 pub mod tally;
 
+pub use batch::Batch;
 pub use cell::{Cell, CellId};
 pub use digest::Digest;
 pub use id::StudyId;
