@@ -142,7 +142,7 @@ impl Core {
     /// Moves the clock, and ends what expired.
     fn pass_time(&mut self, now: Duration) {
         let now = now.max(self.now);
-        if now - self.now > self.settings.lease / 2 {
+        if now.saturating_sub(self.now) > self.settings.lease / 2 {
             // This process slept, or its clock jumped: workers had no chance to be heard.
             self.calm_until = now + self.settings.lease;
         }
@@ -168,7 +168,7 @@ impl Core {
         let worker = lease.worker;
         // A worker that talks without naming the lease never got it, or lost it: nobody died.
         let contact = self.workers.get(worker).map_or(Duration::ZERO, |worker| worker.contact);
-        let silence = self.now - contact;
+        let silence = self.now.saturating_sub(contact);
         let died = silence >= self.settings.lease / 2;
         let death = died.then(|| format!("its worker was silent for {} s", silence.as_secs()));
         self.out.push(Command::Revoke { worker, epoch, reason: Refusal::Expired });

@@ -9,6 +9,7 @@
 mod ledger;
 mod rng;
 mod scenario;
+mod seen;
 mod truth;
 mod worker;
 mod world;
@@ -17,7 +18,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use ledger::Status;
 use scenario::Scenario;
-use world::{Seen, World};
+use seen::Seen;
+use world::World;
 
 const SEEDS: u64 = 10_000;
 

@@ -31,13 +31,13 @@ pub(crate) fn tally(study: StudyId, cell: &CellPlan, range: &Range<u64>) -> Tall
     for replicate in range.clone() {
         let content = content(study, cell, replicate);
         for (index, row) in tally.0.iter_mut().enumerate() {
-            if content % 50 == 0 {
+            if content.is_multiple_of(50) {
                 row.failures += 1;
                 continue;
             }
             let violated = (content >> 8) % 100 < cell.violations && index == 0;
             row.trials += 1;
-            row.refuting += u64::from(violated && (content >> 20) % 10 > 0);
+            row.refuting += u64::from(violated && !(content >> 20).is_multiple_of(10));
             row.confirming += u64::from(violated);
         }
     }
