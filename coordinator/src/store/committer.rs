@@ -28,9 +28,11 @@ use super::writer::{Change, Message, Reply};
 /// A group ends with the message that brings it to this size.
 const GROUP: usize = 16 << 20;
 
-/// How long a group that is smaller than the one before waits for the rest: callers that were
-/// told together come back together, and would otherwise make a group of one and one of others.
-const GATHER: Duration = Duration::from_micros(200);
+/// How often, and for how long, a group that is smaller than the one before waits for the rest:
+/// callers that were told together come back together, and would otherwise make a group of one
+/// and one of the others. All of it is less than a sync.
+const WAITS: u32 = 10;
+const WAIT: Duration = Duration::from_micros(50);
 
 /// Batches of a token that is not committed yet.
 #[derive(Default)]
@@ -69,14 +71,14 @@ impl Committer {
         while open && let Some(message) = messages.recv().await {
             let mut room: Option<OwnedSemaphorePermit> = None;
             let mut next = Some(message);
-            let mut waited = false;
+            let mut waits = 0;
             while let Some(message) = next.take() {
                 open = self.take(message, &mut room).await.is_continue();
                 if open && room.as_ref().is_none_or(|room| room.num_permits() < GROUP) {
                     next = messages.try_recv().ok();
-                    if next.is_none() && !waited && self.jobs.len() < expected {
-                        waited = true;
-                        std::thread::sleep(GATHER);
+                    while next.is_none() && waits < WAITS && self.jobs.len() < expected {
+                        waits += 1;
+                        std::thread::sleep(WAIT);
                         next = messages.try_recv().ok();
                     }
                 }
