@@ -148,9 +148,7 @@ impl Engine {
             self.measure();
             self.answer_quiescing();
         }
-        while let Some(done) = self.pending.next().await {
-            self.done(done);
-        }
+        self.settle().await;
     }
 
     /// Hands an event to the core and carries out what it answers.
@@ -166,7 +164,15 @@ impl Engine {
                 let worker = self.register(name, slots, previous);
                 _ = reply.send(worker);
             }
-            Call::Lease { worker, wanted, reply } => _ = reply.send(self.lease(worker, wanted)),
+            Call::Lease { worker, wanted, reply } => {
+                let answer = self.lease(worker, wanted);
+                if let Err(LeaseAnswer::Granted { grants, .. }) = reply.send(answer) {
+                    for (grant, _) in grants {
+                        let reason = "its worker did not wait for it".to_owned();
+                        self.abandon(worker, grant.epoch, reason);
+                    }
+                }
+            }
             Call::Heartbeat { worker, leases, reply } => {
                 _ = reply.send(self.heartbeat(worker, leases));
             }
@@ -361,6 +367,13 @@ impl Engine {
     fn checkpoints(&self, study: StudyId, cell: CellId) -> Option<[u8; 32]> {
         let (_, contents) = self.studies.get(&study)?.cell(cell)?;
         Some(contents.digest)
+    }
+
+    /// Waits for all that is being written.
+    pub(super) async fn settle(&mut self) {
+        while let Some(done) = self.pending.next().await {
+            self.done(done);
+        }
     }
 
     /// Writes something down on the side; a failure is logged, and made good by recomputing.

@@ -40,6 +40,8 @@ pub(super) enum Mismatch {
     Record { replicate: u64, t: u32 },
     #[error("{found} {what} came, and {expected} are due")]
     Count { what: &'static str, expected: u64, found: u64 },
+    #[error("the tally counts more than the trials")]
+    Tally,
     #[error("the records do not have the digest that was sent with them")]
     Digest,
 }
@@ -116,6 +118,9 @@ impl Inflow {
         };
         count("trials", trials, claimed.trials)?;
         count("verdict rows", *rows as u64, tally.0.len() as u64)?;
+        if !tally.is_of(*rows, trials) {
+            return Err(Mismatch::Tally);
+        }
         count("records", self.records, claimed.records)?;
         let whole_trial = self.last.is_none_or(|(_, t)| Some(&t) == checkpoints.last());
         if self.held.check {

@@ -62,7 +62,8 @@ impl Engine {
             files.iter().map(|(path, digest, _)| (path.clone(), *digest)).collect();
         self.store.put_study(study, &definition.file_name, &definition.text, &names).await?;
         let entry = Entry::new(plan, definition.file_name, definition.text, files);
-        self.activate(entry).await?;
+        // Whoever submits a study again gives its quarantined trials another chance.
+        self.activate(entry, Quarantine::Lifted).await?;
         Ok(study)
     }
 
@@ -106,13 +107,18 @@ impl Engine {
             self.studies.insert(stored.id, entry);
             return Ok(());
         }
-        self.activate(entry).await
+        self.activate(entry, Quarantine::Kept).await
     }
 
     /// Gives the core what is left to do.
-    async fn activate(&mut self, entry: Entry) -> Result<(), SubmitError> {
+    async fn activate(&mut self, entry: Entry, quarantine: Quarantine) -> Result<(), SubmitError> {
         let study = entry.plan.id;
+        // What is being written was counted by the rows of the plan before.
+        self.settle().await;
         let mut past = self.past(study).await?;
+        if quarantine == Quarantine::Lifted {
+            past.deaths.clear();
+        }
         for cell in past.stale(&entry) {
             self.store.forget_cell(study, cell).await?;
             past.shards.retain(|shard| shard.row.cell != cell);
@@ -174,6 +180,13 @@ impl Engine {
             .collect();
         self.store.mark_sealed(study, digest, &cells).await
     }
+}
+
+/// What becomes of trials that killed their workers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quarantine {
+    Kept,
+    Lifted,
 }
 
 /// Plans off the runtime's threads: a large grid takes a while.

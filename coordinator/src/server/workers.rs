@@ -79,7 +79,7 @@ impl WorkerService {
 
     async fn definition(&self, study: study::StudyId) -> Result<v1::StudyDefinition, Status> {
         let definition = ask(&self.calls, |reply| Call::Definition { study, reply }).await?;
-        definition.ok_or_else(|| Status::not_found(format!("there is no study {study}")))
+        definition.ok_or_else(|| Status::failed_precondition(format!("there is no study {study}")))
     }
 }
 
@@ -164,7 +164,7 @@ impl Workers for WorkerService {
     ) -> Result<Response<Self::FetchFileStream>, Status> {
         let query = convert::FileQuery::try_from(request.into_inner())?;
         let file = self.store.file(query.digest).await;
-        let file = file.map_err(|error| Status::not_found(error.to_string()))?;
+        let file = file.map_err(|error| Status::failed_precondition(error.to_string()))?;
         let chunks = (0..file.len()).step_by(MAX_CHUNK_BYTES).map(move |start| {
             let end = file.len().min(start + MAX_CHUNK_BYTES);
             Ok(v1::FileChunk { data: file.slice(start..end) })
