@@ -64,8 +64,8 @@ pub struct PriorSummary {
     pub residual: f64,
     /// sigma^2.
     pub noise_variance: f64,
-    /// Whether the kernel is a multiple of the identity.
-    pub white: bool,
+    /// w, the kernel's white part: k = F F^T + w I.
+    pub white: f64,
     /// Information gain per checkpoint.
     pub rho: Vec<Rho>,
     /// The points, one after the other: M rows of d coordinates.

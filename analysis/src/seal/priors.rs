@@ -116,7 +116,7 @@ mod tests {
             "rank": 3,
             "residual": 1e-13,
             "noise_variance": 0.01,
-            "white": false,
+            "white": 0.0,
             "rho": [{ "t": 1, "lo": 0.5, "hi": 0.5 }],
         }]);
         assert_eq!(value, expected);
