@@ -123,7 +123,7 @@ pub(crate) fn write<E: From<FileError>>(
 /// The counts of a file whose bytes are known to be good.
 pub(crate) fn read(
     path: &Path,
-) -> Result<impl Iterator<Item = Result<Count, FileError>>, FileError> {
+) -> Result<impl Iterator<Item = Result<Count, FileError>> + use<>, FileError> {
     let path = path.to_owned();
     let frames = Frames::open(&path, &columns())?;
     let rows = move |frame: Result<DataFrame, FileError>| {
@@ -150,7 +150,7 @@ fn of_frame(frame: &DataFrame) -> PolarsResult<Vec<Count>> {
     let float = |name: &str, row| -> PolarsResult<f64> {
         frame.column(name)?.f64()?.get(row).ok_or_else(|| missing(name))
     };
-    let count = |row| {
+    let count = |row| -> PolarsResult<Count> {
         let cell = text("cell", row)?.and_then(|cell| crate::dataset::cell_id(&cell));
         Ok(Count {
             cell: cell.ok_or_else(|| missing("cell"))?,

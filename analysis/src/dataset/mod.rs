@@ -110,7 +110,9 @@ impl Error {
 }
 
 /// The counts of a dataset, if it has any.
-pub fn counts(dir: &Path) -> Result<Option<impl Iterator<Item = Result<Count, FileError>>>, Error> {
+pub fn counts(
+    dir: &Path,
+) -> Result<Option<impl Iterator<Item = Result<Count, FileError>> + use<>>, Error> {
     crate::seal::recover(dir)?;
     let manifest = Manifest::read(dir)?;
     let Some(entry) = manifest.files.iter().find(|file| file.name == counts::NAME) else {

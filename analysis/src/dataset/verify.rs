@@ -12,8 +12,9 @@ use crate::manifest::Manifest;
 pub fn verify(dir: &Path) -> Result<Manifest, Error> {
     let mut reader = Reader::open(dir)?;
     let manifest = reader.manifest().clone();
-    let others = manifest.files.iter().filter(|file| !file.name.starts_with(super::reader::FOLDER));
-    others.into_iter().try_for_each(|file| check(dir, file))?;
+    let mut others =
+        manifest.files.iter().filter(|file| !file.name.starts_with(super::reader::FOLDER));
+    others.try_for_each(|file| check(dir, file))?;
     let mut census = Census::default();
     reader.try_for_each(|batch| census.add(&batch?).map_err(Error::from))?;
     if manifest.files.iter().any(|file| file.name == counts::NAME) {

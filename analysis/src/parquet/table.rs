@@ -17,8 +17,7 @@ pub(crate) enum Datum {
 }
 
 /// Columns that are being filled. Every column must have the same length when the table is taken.
-pub(crate) struct Table<'a> {
-    columns: &'a [(String, Type)],
+pub(crate) struct Table {
     builders: Vec<Builder>,
 }
 
@@ -47,9 +46,9 @@ pub(super) fn schema(columns: &[(String, Type)]) -> Schema {
 
 const KIND: &str = "values have the type of their column";
 
-impl<'a> Table<'a> {
+impl Table {
     /// Fresh columns with room for a number of rows.
-    pub(crate) fn new(columns: &'a [(String, Type)], rows: usize) -> Self {
+    pub(crate) fn new(columns: &[(String, Type)], rows: usize) -> Self {
         let builder = |(name, kind): &(String, Type)| {
             let name = name.as_str().into();
             match kind {
@@ -59,7 +58,7 @@ impl<'a> Table<'a> {
                 Type::Text => Builder::Text(StringChunkedBuilder::new(name, rows)),
             }
         };
-        Self { columns, builders: columns.iter().map(builder).collect() }
+        Self { builders: columns.iter().map(builder).collect() }
     }
 
     pub(crate) fn bools(&mut self, at: usize, values: impl Iterator<Item = Option<bool>>) {
@@ -85,12 +84,12 @@ impl<'a> Table<'a> {
     /// The same value in a number of rows; a whole number in a column of floats is a float.
     pub(crate) fn repeat(&mut self, at: usize, value: &Datum, rows: usize) {
         use std::iter::repeat_n;
-        match (value, self.columns[at].1) {
-            (Datum::Null, Type::Bool) => self.bools(at, repeat_n(None, rows)),
-            (Datum::Null, Type::Integer) => self.integers(at, repeat_n(None, rows)),
-            (Datum::Null, Type::Float) => self.floats(at, repeat_n(None, rows)),
-            (Datum::Null, Type::Text) => self.texts(at, repeat_n(None, rows)),
-            (Datum::Integer(value), Type::Float) => {
+        match (value, &self.builders[at]) {
+            (Datum::Null, Builder::Bool(_)) => self.bools(at, repeat_n(None, rows)),
+            (Datum::Null, Builder::Integer(_)) => self.integers(at, repeat_n(None, rows)),
+            (Datum::Null, Builder::Float(_)) => self.floats(at, repeat_n(None, rows)),
+            (Datum::Null, Builder::Text(_)) => self.texts(at, repeat_n(None, rows)),
+            (Datum::Integer(value), Builder::Float(_)) => {
                 self.floats(at, repeat_n(Some(*value as f64), rows));
             }
             (Datum::Integer(value), _) => self.integers(at, repeat_n(Some(*value), rows)),
@@ -101,7 +100,7 @@ impl<'a> Table<'a> {
 
     /// A row of values, one per column.
     pub(crate) fn row(&mut self, values: &[Datum]) {
-        debug_assert_eq!(values.len(), self.columns.len());
+        debug_assert_eq!(values.len(), self.builders.len());
         for (at, value) in values.iter().enumerate() {
             self.repeat(at, value, 1);
         }

@@ -139,7 +139,7 @@ impl<'a> Constants<'a> {
 
 /// Adds rows of a batch.
 fn push(
-    table: &mut Table<'_>,
+    table: &mut Table,
     study: &Datum,
     constants: &Constants<'_>,
     batch: &Batch,

@@ -318,7 +318,7 @@ fn a_forged_dataset_is_found_by_its_values() {
 
 #[test]
 fn a_row_group_is_on_the_disk_before_the_next_is_read() {
-    // 64 row groups; a row of these records is more than 200 bytes in Parquet.
+    // 64 row groups; a row of these records is more than 100 bytes in Parquet.
     let shape = Shape { rows: 512, groups: 100 };
     let cells = cells(64 * 512 / 9);
     let records = records(&cells);
@@ -329,8 +329,8 @@ fn a_row_group_is_on_the_disk_before_the_next_is_read() {
         let written = std::fs::metadata(&file).map_or(0, |file| file.len());
         let buffered = 1 << 17;
         let settled = read.get().saturating_sub(shape.rows as u64 + 100);
-        assert!(written + buffered >= 200 * settled, "{written} bytes for {settled} rows");
-        checks.set(checks.get() + u64::from(200 * settled > buffered));
+        assert!(written + buffered >= 100 * settled, "{written} bytes for {settled} rows");
+        checks.set(checks.get() + u64::from(100 * settled > buffered));
         read.set(read.get() + batch.as_ref().map_or(0, |batch| batch.len() as u64));
     });
     seal(&Sealing { shape, ..sealing(&cells, &[], out.path()) }, watched, None).unwrap();
