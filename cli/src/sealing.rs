@@ -53,8 +53,10 @@ fn already(results: &Results, out: &Path) -> anyhow::Result<Option<Manifest>> {
 }
 
 fn digest(manifest: &Manifest) -> anyhow::Result<[u8; 32]> {
-    let hash = blake3::Hash::from_hex(&manifest.digest).context("the manifest has no digest")?;
-    Ok(*hash.as_bytes())
+    match blake3::Hash::from_hex(&manifest.digest) {
+        Ok(hash) => Ok(*hash.as_bytes()),
+        Err(error) => bail!("the manifest's digest is none: {error}"),
+    }
 }
 
 fn family(plan: &Plan) -> analysis::manifest::Family {

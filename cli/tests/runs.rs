@@ -88,13 +88,18 @@ fn an_interrupted_run_says_how_to_resume() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
-    assert!(stderr(&output).contains("run the same command again to resume"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("run the same command again to resume"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
 fn early_stopping_does_not_depend_on_timing() {
     let bench = Bench::new();
-    let batched = STUDY.replace("replicates = 300", "replicates = { batch = 100, max = 2000 }\nevidence = 50");
+    let batched = STUDY
+        .replace("replicates = 300", "replicates = { batch = 100, max = 2000 }\nevidence = 50");
     bench.write("study.toml", &batched);
     let one = bench.run("study.toml", "one", &["--workers", "1"]);
     let four = bench.run("study.toml", "four", &["--workers", "4", "--shard-records", "32"]);
