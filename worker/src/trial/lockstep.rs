@@ -5,6 +5,7 @@ use study::cell::Policy;
 use theory::measurement::{AtTau, Deviation, EstimatedAtTau};
 use theory::{Measurement, PANEL};
 
+use super::determinant::{Determinant, EVERY};
 use super::shuffle::Shuffle;
 use super::tally::Tally;
 use super::truth::{Truth, observed, unobserved};
@@ -38,7 +39,8 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         let open = |purpose| draw::open(trials, replicates, purpose);
         let estimator = draw::estimator(trials, &open);
         let f = Buffer::zeros(trials.prior.factor.panels() * PANEL * L);
-        Self::begin(trials, estimator, Posterior::new(trials.prior, trials.cpu), f, &open)
+        let posterior = Posterior::new(trials.prior, trials.cpu);
+        Self::begin(trials, estimator, posterior, f, replicates, &open)
     }
 
     /// Draws those of another group, in the same room.
@@ -48,7 +50,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             estimator.redraw(&open);
         }
         self.posterior.clear();
-        Self::begin(self.trials, self.estimator, self.posterior, self.f, &open)
+        Self::begin(self.trials, self.estimator, self.posterior, self.f, replicates, &open)
     }
 
     fn begin(
@@ -56,14 +58,16 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         estimator: Option<Box<dyn Estimator<L> + 'a>>,
         posterior: Posterior<L>,
         mut f: Buffer,
+        replicates: [u64; L],
         open: &dyn Fn(Purpose) -> [Stream; L],
     ) -> Self {
         let prior = trials.prior;
         draw::functions(trials, open(Purpose::Function), &mut f);
         let mut tally: [Tally; L] =
             std::array::from_fn(|lane| Tally::new((0..prior.size()).map(|i| f[i * L + lane])));
-        for tally in &mut tally {
+        for (tally, replicate) in tally.iter_mut().zip(replicates) {
             tally.target = trials.cell.policy.gap().map(|gap| tally.f_star + gap);
+            tally.determinant = replicate.is_multiple_of(EVERY).then(Determinant::default);
         }
         let order = match trials.cell.policy {
             Policy::Fixed(_) => Purpose::Design,
@@ -103,6 +107,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             ahead = next.map(|points| self.posterior.locate(prior, points));
             if self.trials.checkpoints.binary_search(&t).is_ok() {
                 self.posterior.advance(&mut here);
+                self.extend_determinants();
                 for lane in 0..L {
                     let outcome = match self.tally[lane].failure {
                         Some(failure) => Err(failure),
@@ -110,6 +115,15 @@ impl<'a, const L: usize> Lockstep<'a, L> {
                     };
                     emit(lane, t, outcome);
                 }
+            }
+        }
+    }
+
+    fn extend_determinants(&mut self) {
+        let Trials { prior, cpu, .. } = *self.trials;
+        for Tally { determinant, chosen, .. } in &mut self.tally {
+            if let Some(determinant) = determinant {
+                determinant.extend(prior, cpu, chosen);
             }
         }
     }
@@ -318,6 +332,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             f_max: tally.f_max,
             y_at_f_max: tally.y_at_f_max,
             information: (prior.noise_variance > 0.0).then_some(tally.information),
+            information_determinant: tally.determinant.as_ref().and_then(Determinant::value),
         })
     }
 

@@ -5,6 +5,7 @@
 //! cell run in lockstep groups that share the sweeps over the prior's factor; no trial's bits depend
 //! on the group that it ran in, on the CPU, or on how many steps follow a checkpoint.
 
+mod determinant;
 mod draw;
 mod lockstep;
 mod shuffle;

@@ -3,6 +3,8 @@
 use study::Failure;
 use theory::measurement::AtTau;
 
+use super::determinant::Determinant;
+
 /// Running quantities of one trial.
 pub(super) struct Tally {
     pub(super) f_star: f64,
@@ -18,6 +20,8 @@ pub(super) struct Tally {
     pub(super) y_at_f_max: f64,
     pub(super) k_xy: f64,
     pub(super) information: f64,
+    /// In a share of the replicates.
+    pub(super) determinant: Option<Determinant>,
     pub(super) at_tau: Option<AtTau>,
     pub(super) chosen: Vec<usize>,
     pub(super) failure: Option<Failure>,
@@ -48,6 +52,7 @@ impl Tally {
             y_at_f_max: f64::NEG_INFINITY,
             k_xy: 0.0,
             information: 0.0,
+            determinant: None,
             at_tau: None,
             chosen: Vec::new(),
             failure: None,
