@@ -20,7 +20,7 @@ use crate::simd::Buffer;
 pub(super) struct Lockstep<'a, const L: usize> {
     trials: &'a Trials<'a>,
     estimator: Option<Box<dyn Estimator<L> + 'a>>,
-    posterior: Posterior<L>,
+    posterior: Posterior<'a, L>,
     /// f, entry (i, lane) at `i * L + lane`.
     f: Buffer,
     noise: [Stream; L],
@@ -39,7 +39,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         let open = |purpose| draw::open(trials, replicates, purpose);
         let estimator = draw::estimator(trials, &open);
         let f = Buffer::zeros(trials.prior.factor.panels() * PANEL * L);
-        let posterior = Posterior::new(trials.prior, trials.cpu);
+        let posterior = Posterior::new(trials.prior, trials.gram.as_ref(), trials.cpu);
         Self::begin(trials, estimator, posterior, f, replicates, &open)
     }
 
@@ -56,7 +56,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
     fn begin(
         trials: &'a Trials<'a>,
         estimator: Option<Box<dyn Estimator<L> + 'a>>,
-        posterior: Posterior<L>,
+        posterior: Posterior<'a, L>,
         mut f: Buffer,
         replicates: [u64; L],
         open: &dyn Fn(Purpose) -> [Stream; L],
@@ -82,8 +82,8 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         Self {
             trials,
             estimator,
-            star: posterior.locate(prior, std::array::from_fn(|lane| tally[lane].x_star)),
-            probe: posterior.locate(prior, probes),
+            star: posterior.locate(std::array::from_fn(|lane| tally[lane].x_star)),
+            probe: posterior.locate(probes),
             probe_left: [probing; L],
             posterior,
             f,
@@ -96,17 +96,17 @@ impl<'a, const L: usize> Lockstep<'a, L> {
     /// Runs to the last checkpoint and hands over each lane's outcome at every checkpoint.
     pub(super) fn run(&mut self, emit: &mut impl FnMut(usize, u32, Result<Measurement, Failure>)) {
         let horizon = self.trials.checkpoints.last().copied().unwrap_or(0);
-        let prior = self.trials.prior;
-        let mut ahead = self.first_choice().map(|points| self.posterior.locate(prior, points));
+        let mut ahead = self.first_choice().map(|points| self.posterior.locate(points));
+        let mut spare = None;
         for t in 1..=horizon {
             let mut here =
                 ahead.expect("a cell is refused where a choice before its horizon is missing");
             let values = self.observe(t, &mut here);
             let next = self.condition(t, &here, &values);
             self.renew_probes(&here.points);
-            ahead = next.map(|points| self.posterior.locate(prior, points));
+            ahead = next.map(|points| self.posterior.locate_in(spare, points));
             if self.trials.checkpoints.binary_search(&t).is_ok() {
-                self.posterior.advance(&mut here);
+                self.posterior.advance([&mut here]);
                 self.extend_determinants();
                 for lane in 0..L {
                     let outcome = match self.tally[lane].failure {
@@ -116,6 +116,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
                     emit(lane, t, outcome);
                 }
             }
+            spare = Some(here);
         }
     }
 
@@ -167,11 +168,12 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         for lane in 0..L {
             let point = here.points[lane];
             let truth = unobserved(prior, here, lane);
-            let snapshot = self.snapshot(lane, t, point, truth);
+            if self.tally[lane].is_tau(truth.variance) {
+                self.tally[lane].at_tau = Some(self.snapshot(lane, t, point, truth));
+            }
             let f = self.f[point * L + lane];
             let y = f + noise.sqrt() * self.noise[lane].normal();
             let tally = &mut self.tally[lane];
-            tally.offer_tau(snapshot);
             tally.observe(point, f, y);
             values[lane] = y;
             surprise[lane] = y - truth.mean;
@@ -187,12 +189,11 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             }
         }
         self.posterior.observe(here, &surprise, &predictive);
-        self.posterior.advance(&mut self.star);
-        self.posterior.advance(&mut self.probe);
+        self.posterior.advance([&mut self.star, &mut self.probe]);
         values
     }
 
-    /// The proof's quantities if tau were t (given t - 1 observations).
+    /// The proof's quantities where tau is t (given t - 1 observations).
     fn snapshot(&self, lane: usize, t: u32, point: usize, truth: Truth) -> AtTau {
         let prior = self.trials.prior;
         let tally = &self.tally[lane];
@@ -266,7 +267,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             let order = &mut self.order[lane];
             match std::iter::from_fn(|| order.draw()).find(|point| !chosen.contains(point)) {
                 Some(point) => {
-                    self.posterior.relocate(self.trials.prior, &mut self.probe, lane, point);
+                    self.posterior.relocate(&mut self.probe, lane, point);
                 }
                 None => self.probe_left[lane] = false,
             }
@@ -326,7 +327,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             observed: at_seen,
             k_xy: tally.k_xy,
             star_seen: tally.star_value.is_some(),
-            at_tau: tally.at_tau.expect("every observation offers a snapshot"),
+            at_tau: tally.at_tau.expect("the first observation is tau until another is"),
             y_max: tally.y_max,
             f_at_y_max: tally.f_at_y_max,
             f_max: tally.f_max,

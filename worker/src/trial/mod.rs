@@ -19,6 +19,7 @@ use study::cell::{Cell, Estimator, Policy, Training};
 use study::{Failure, Record};
 use theory::theorem2;
 
+use crate::posterior::Gram;
 use crate::prior::Prior;
 use crate::simd::Cpu;
 use lockstep::Lockstep;
@@ -106,6 +107,8 @@ pub struct Trials<'a> {
     seed: u64,
     checkpoints: &'a [u32],
     cpu: Cpu,
+    /// Where points are located by it.
+    gram: Option<Gram>,
     /// zeta_t for t = 1..=T+1; empty where the policy has none, shorter where the last does not exist.
     zetas: Vec<f64>,
 }
@@ -149,7 +152,10 @@ impl<'a> Trials<'a> {
             return Err(Error::OutOfMemory { points, gibibytes: bytes / TRIAL_BYTES * 16.0 });
         }
         let zetas = exploration_weights(&cell.policy, horizon)?;
-        Ok(Self { prior, cell, seed, checkpoints, cpu, zetas })
+        // The known prior's posterior over the whole domain needs directions.
+        let known = matches!(cell.policy, Policy::KnownUcb { .. } | Policy::KnownPi { .. });
+        let gram = if known { None } else { Gram::new(prior, cpu) };
+        Ok(Self { prior, cell, seed, checkpoints, cpu, gram, zetas })
     }
 
     /// Runs replicates and hands over their records, in order of replicate and checkpoint.

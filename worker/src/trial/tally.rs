@@ -74,11 +74,9 @@ impl Tally {
         }
     }
 
-    /// Keeps the snapshot with the smallest k_{t-1}(x_t), the first on ties.
-    pub(super) fn offer_tau(&mut self, snapshot: AtTau) {
-        if self.at_tau.is_none_or(|best| snapshot.variance_tau < best.variance_tau) {
-            self.at_tau = Some(snapshot);
-        }
+    /// Whether k_{t-1}(x_t) is the smallest so far, the first on ties: whether tau is t.
+    pub(super) fn is_tau(&self, variance: f64) -> bool {
+        self.at_tau.is_none_or(|best| variance < best.variance_tau)
     }
 
     /// The first failure stays.
