@@ -1,6 +1,7 @@
 //! The acquisition functions over lanes, and the running choice of the largest value.
 
 use pulp::{Simd, WithSimd};
+use theory::PANEL;
 
 use super::{Rule, TINY};
 use crate::simd::{Vector, groups, vectors, vectors_mut};
@@ -30,31 +31,74 @@ impl<'a, S: Simd, const L: usize> Best<'a, S, L> {
         Self { simd, rule, scale, mean: [f64::NEG_INFINITY; L], spread: [0.0; L], row: [0.0; L] }
     }
 
-    /// Offers lane group `g` of a row.
+    /// Offers lane group `g` of a panel that begins with row `first`, as means and spreads.
+    ///
+    /// Its rows are compared in pairs, and only the best of them with the best so far, so that
+    /// panels do not wait for one another.
     #[inline(always)]
-    pub(crate) fn offer(&mut self, g: usize, row: usize, mean: Vector<S>, spread: Vector<S>) {
+    pub(crate) fn offer(
+        &mut self,
+        g: usize,
+        first: usize,
+        means: [Vector<S>; PANEL],
+        spreads: [Vector<S>; PANEL],
+    ) {
         let simd = self.simd;
         let Some(rule) = self.rule else { return };
-        let spread = spread * self.scale;
-        let means = &mut vectors_mut::<S>(&mut self.mean)[g];
-        let spreads = &mut vectors_mut::<S>(&mut self.spread)[g];
-        let rows = &mut vectors_mut::<S>(&mut self.row)[g];
-        let (best_mean, best_spread) = (Vector::new(simd, *means), Vector::new(simd, *spreads));
-        let better = match rule {
-            Rule::Ucb { .. } => larger_sum(simd, mean - best_mean, spread, best_spread),
-            Rule::Pi { target } => {
-                let target = Vector::new(simd, vectors::<S>(target)[g]);
-                larger_ratio(simd, (mean - target, spread), (best_mean - target, best_spread))
+        let mut rows: [Entry<S>; PANEL] = std::array::from_fn(|row| Entry {
+            mean: means[row],
+            spread: spreads[row] * self.scale,
+            row: Vector::splat(simd, (first + row) as f64),
+        });
+        let mut width = PANEL;
+        while width > 1 {
+            width /= 2;
+            for i in 0..width {
+                rows[i] = rows[2 * i].or_better(simd, rows[2 * i + 1], rule, g);
             }
+        }
+        let mean = &mut vectors_mut::<S>(&mut self.mean)[g];
+        let spread = &mut vectors_mut::<S>(&mut self.spread)[g];
+        let row = &mut vectors_mut::<S>(&mut self.row)[g];
+        let best = Entry {
+            mean: Vector::new(simd, *mean),
+            spread: Vector::new(simd, *spread),
+            row: Vector::new(simd, *row),
         };
-        *means = mean.or_where_not(better, best_mean).lanes();
-        *spreads = spread.or_where_not(better, best_spread).lanes();
-        let at = Vector::new(simd, *rows);
-        *rows = Vector::splat(simd, row as f64).or_where_not(better, at).lanes();
+        let best = best.or_better(simd, rows[0], rule, g);
+        (*mean, *spread, *row) = (best.mean.lanes(), best.spread.lanes(), best.row.lanes());
     }
 
     pub(crate) fn rows(&self) -> [usize; L] {
         self.row.map(|row| row as usize)
+    }
+}
+
+/// A row that may be chosen.
+#[derive(Clone, Copy)]
+struct Entry<S: Simd> {
+    mean: Vector<S>,
+    spread: Vector<S>,
+    row: Vector<S>,
+}
+
+impl<S: Simd> Entry<S> {
+    /// The other where it is better.
+    #[inline(always)]
+    fn or_better<const L: usize>(self, simd: S, other: Self, rule: &Rule<L>, g: usize) -> Self {
+        let better = match rule {
+            Rule::Ucb { .. } => larger_sum(simd, other.mean - self.mean, other.spread, self.spread),
+            Rule::Pi { target } => {
+                let target = Vector::new(simd, vectors::<S>(target)[g]);
+                let with = |entry: Self| (entry.mean - target, entry.spread);
+                larger_ratio(simd, with(other), with(self))
+            }
+        };
+        Self {
+            mean: other.mean.or_where_not(better, self.mean),
+            spread: other.spread.or_where_not(better, self.spread),
+            row: other.row.or_where_not(better, self.row),
+        }
     }
 }
 
@@ -98,11 +142,14 @@ impl<const L: usize> WithSimd for Argmax<'_, L> {
     fn with_simd<S: Simd>(self, simd: S) -> [usize; L] {
         let count = groups::<S, L>();
         let mut best = Best::new(simd, Some(self.rule), self.precision);
-        let means = vectors::<S>(self.mean).chunks_exact(count);
-        let spreads = vectors::<S>(self.spread).chunks_exact(count);
-        for (row, (mean, spread)) in means.zip(spreads).enumerate() {
+        let means = vectors::<S>(self.mean).chunks_exact(PANEL * count);
+        let spreads = vectors::<S>(self.spread).chunks_exact(PANEL * count);
+        for (p, (mean, spread)) in means.zip(spreads).enumerate() {
             for g in 0..count {
-                best.offer(g, row, Vector::new(simd, mean[g]), Vector::new(simd, spread[g]));
+                let of = |from: &[S::f64s]| {
+                    std::array::from_fn(|row| Vector::new(simd, from[row * count + g]))
+                };
+                best.offer(g, p * PANEL, of(mean), of(spread));
             }
         }
         best.rows()
@@ -128,11 +175,16 @@ mod tests {
                 stream.normals(&mut draws);
                 let [a, b, v, w] = [draws[0], draws[1], draws[2] * draws[2], draws[3] * draws[3]];
                 let mut best = Best::<_, 1>::new(Scalar, Some(&rule), 0.3);
-                best.offer(0, 1, Vector::new(Scalar, a), Vector::new(Scalar, v));
-                best.offer(0, 2, Vector::new(Scalar, b), Vector::new(Scalar, w));
+                let [first, second] = [stream.below(4), 4 + stream.below(4)];
+                let mut means = [Vector::new(Scalar, f64::NEG_INFINITY); PANEL];
+                let mut spreads = [Vector::new(Scalar, 1.0); PANEL];
+                (means[first], spreads[first]) = (Vector::new(Scalar, a), Vector::new(Scalar, v));
+                (means[second], spreads[second]) = (Vector::new(Scalar, b), Vector::new(Scalar, w));
+                best.offer(0, 8, means, spreads);
+                let second_row = 8 + second;
                 let (first, second) = (rule.value(0, a, 0.3 * v), rule.value(0, b, 0.3 * w));
                 if (first - second).abs() > 1e-13 * (first.abs() + second.abs()) {
-                    assert_eq!(best.rows() == [2], second > first, "{rule:?}: {draws:?}");
+                    assert_eq!(best.rows() == [second_row], second > first, "{rule:?}: {draws:?}");
                     decided += 1;
                 }
             }
@@ -146,11 +198,15 @@ mod tests {
         for rule in rules {
             for (mean, variance) in [(0.7, 0.3), (0.7, 0.0), (-1e-40, 1e-90), (1e40, 1e90)] {
                 let mut best = Best::<_, 1>::new(Scalar, Some(&rule), 0.1);
-                for row in 0..6 {
-                    let mean = if row % 3 == 0 { f64::NEG_INFINITY } else { mean };
-                    best.offer(0, row, Vector::new(Scalar, mean), Vector::new(Scalar, variance));
+                let mut means = [Vector::new(Scalar, f64::NEG_INFINITY); PANEL];
+                let spreads = [Vector::new(Scalar, variance); PANEL];
+                best.offer(0, 0, means, spreads);
+                for row in [3, 4, 7] {
+                    means[row] = Vector::new(Scalar, mean);
                 }
-                assert_eq!(best.rows(), [1], "{rule:?} at {mean}, {variance}");
+                best.offer(0, 8, means, spreads);
+                best.offer(0, 16, means, spreads);
+                assert_eq!(best.rows(), [11], "{rule:?} at {mean}, {variance}");
             }
         }
     }
