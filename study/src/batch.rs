@@ -499,6 +499,7 @@ mod tests {
             f_max: 0.25,
             y_at_f_max: 1.0,
             information: Some(0.125),
+            information_determinant: None,
         }
     }
 

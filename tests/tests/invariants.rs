@@ -11,9 +11,10 @@ use study::{Failure, Record};
 use tests::cells::{delta, run, wishart};
 use tests::gaussian::Conditioned;
 use tests::priors::{explicit, kernels, on_grid, try_build};
+use theory::claims::{self, Test};
 use theory::measurement::AtTau;
 use theory::{Measurement, theorem2};
-use worker::prior::Prior;
+use worker::prior::{ACCURACY_FLOOR, Prior};
 use worker::random::{Key, Purpose, Stream};
 
 const SETTINGS: u64 = 6000;
@@ -110,6 +111,9 @@ fn close(a: f64, b: f64, scale: f64, tolerance: f64) -> bool {
 struct Counts {
     checked: u64,
     compared: u64,
+    /// Records in which the information-gain identity was evaluated, and its worst relative difference.
+    identities: u64,
+    difference: f64,
     status: BTreeMap<&'static str, u64>,
 }
 
@@ -130,13 +134,45 @@ fn every_trial_keeps_the_invariants() {
         }
     }
     println!(
-        "{SETTINGS} settings, {} records, {} posteriors compared, {:?}",
-        counts.checked, counts.compared, counts.status
+        "{SETTINGS} settings, {} records, {} posteriors compared, {} identities to {:.1e}, {:?}",
+        counts.checked, counts.compared, counts.identities, counts.difference, counts.status
     );
     // A third of the settings has no noise, and smooth kernels then run into the floor.
     let failed = counts.checked - counts.status["ok"];
     assert!(failed * 4 < counts.checked, "{:?}", counts.status);
     assert!(counts.compared * 2 > counts.checked);
+    // One replicate of nine, in the two thirds of the settings that have noise.
+    assert!(counts.identities * 20 > counts.checked);
+}
+
+/// The information-gain identity is hardest where the noise is least, and where many points say the
+/// same.
+#[test]
+fn the_information_identity_holds_at_the_accuracy_floor() {
+    let slope = |rank: usize| -> Vec<Vec<f64>> {
+        let entry = |i: usize, k: usize| ((7 * i + 13 * k) % 31) as f64 / 31.0 + 0.01;
+        (0..250).map(|i| (0..rank).map(|k| entry(i, k)).collect()).collect()
+    };
+    let least = 1.01 * ACCURACY_FLOOR;
+    let priors = [
+        explicit(&slope(1), 0.0, 1.1 * least),
+        explicit(&slope(2), 0.0, 2.2 * least),
+        explicit(&slope(5), 0.0, 5.5 * least),
+        on_grid(250, kernels::SMOOTH, least),
+        on_grid(250, kernels::WIGGLY, 2.5 * least),
+        on_grid(250, kernels::MATERN, least),
+        on_grid(250, kernels::MIXED, 1e-20),
+        on_grid(250, kernels::SMOOTH, 1e20),
+    ];
+    let checkpoints: Vec<u32> = (1..=250).collect();
+    let mut counts = Counts::default();
+    for prior in priors {
+        for record in run(&prior, Policy::Random, 3, &checkpoints, 1) {
+            check_identity("the accuracy floor", &record, &prior, &mut counts);
+        }
+    }
+    println!("{} identities to {:.1e}", counts.identities, counts.difference);
+    assert_eq!(counts.identities, 8 * 250);
 }
 
 fn check_trial(setting: &Setting, trial: &[&Record], counts: &mut Counts) {
@@ -155,6 +191,7 @@ fn check_trial(setting: &Setting, trial: &[&Record], counts: &mut Counts) {
                 assert!(failed.is_none(), "{}: ok after {failed:?}", setting.name);
                 check_finite(setting, &m);
                 check_alone(setting, &m);
+                check_identity(&setting.name, record, &setting.prior, counts);
                 if let Some(before) = seen.last() {
                     check_monotone(setting, before, &m);
                 }
@@ -213,6 +250,23 @@ fn check_alone(setting: &Setting, m: &Measurement) {
     }
     check_choice(setting, m, tau);
     check_cap(setting, m);
+}
+
+/// 1/2 log det(I + k(x_t)/sigma^2) = I_t, in the replicates that have it.
+fn check_identity(name: &str, record: &Record, prior: &Prior, counts: &mut Counts) {
+    let Ok(m) = record.outcome else { return };
+    let expected = prior.noise_variance > 0.0 && record.replicate.is_multiple_of(16);
+    assert_eq!(m.information_determinant.is_some(), expected, "{name}");
+    let Some((sum, determinant)) = m.information.zip(m.information_determinant) else { return };
+    let claim = claims::find("invariant.information-identity").expect("a claim");
+    let Test::Invariant { allowance, .. } = claim.test else { panic!("an invariant") };
+    let difference = (sum - determinant).abs();
+    let small = difference <= allowance * determinant;
+    assert!(small, "{name}: {sum} and {determinant} at t = {}", m.t);
+    counts.identities += 1;
+    if difference > counts.difference * determinant {
+        counts.difference = difference / determinant;
+    }
 }
 
 /// The acquisition at x* is at most that at x_tau, while x* could still be chosen.

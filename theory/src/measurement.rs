@@ -124,4 +124,7 @@ pub struct Measurement {
     /// Realised information I_t = 1/2 sum_{s <= t} log(1 + k_{s-1}(x_s) / sigma^2);
     /// `None` where sigma = 0.
     pub information: Option<f64>,
+    /// The same by Lemma 5.3 of Srinivas et al., 1/2 log det(I + k(x_t, x_t) / sigma^2), from a
+    /// factorisation of that matrix; in a share of the replicates, `None` elsewhere and where sigma = 0.
+    pub information_determinant: Option<f64>,
 }

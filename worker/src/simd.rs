@@ -88,6 +88,23 @@ impl<S: Simd> Vector<S> {
         self.where_greater(other, self, self, other)
     }
 
+    #[inline(always)]
+    pub(crate) fn abs(self) -> Self {
+        Self { lanes: self.simd.abs_f64s(self.lanes), ..self }
+    }
+
+    /// Where `self` is greater than `other`.
+    #[inline(always)]
+    pub(crate) fn greater(self, other: Self) -> S::m64s {
+        self.simd.greater_than_f64s(self.lanes, other.lanes)
+    }
+
+    /// `self` where the mask holds, else `other`.
+    #[inline(always)]
+    pub(crate) fn or_where_not(self, mask: S::m64s, other: Self) -> Self {
+        Self { lanes: self.simd.select_f64s(mask, self.lanes, other.lanes), ..self }
+    }
+
     /// `yes` where a > b, else `no`.
     #[inline(always)]
     pub(crate) fn where_greater(self, a: Self, b: Self, yes: Self, no: Self) -> Self {

@@ -121,6 +121,7 @@ mod counting {
             f_max: 1.1,
             y_at_f_max: 1.0 - size,
             information: Some(1.0),
+            information_determinant: None,
         }
     }
 

@@ -71,6 +71,7 @@ fn quiet() -> Measurement {
         f_max: 1.5,
         y_at_f_max: 1.45,
         information: Some(20.0),
+        information_determinant: Some(20.0),
     }
 }
 
@@ -191,6 +192,8 @@ fn each_violation_is_seen_by_its_claim() {
         violated(&format!("theorem2.pi/step.{step}"), &m);
     }
     m = quiet();
+    m.information_determinant = Some(20.0 * (1.0 - 1e-6));
+    violated("invariant.information-identity", &m);
     m.information = Some(31.0);
     violated("invariant.information", &m);
     m.information = Some(1.0);

@@ -98,14 +98,15 @@ impl<const L: usize> WithSimd for Condition<'_, L> {
             for g in 0..count {
                 let z = Vector::new(simd, innovation[g]);
                 let loadings = panel_product(simd, self.factor.panel(p), direction, count, g);
+                let (mut updated, mut left) = ([zero; PANEL], [zero; PANEL]);
                 for (row, loading) in loadings.into_iter().enumerate() {
                     let i = row * count + g;
-                    let updated = Vector::new(simd, mean[i]) + loading * z;
-                    let left = (Vector::new(simd, variance[i]) - loading * loading).at_least(zero);
-                    mean[i] = updated.lanes();
-                    variance[i] = left.lanes();
-                    best.offer(g, p * PANEL + row, updated, left);
+                    updated[row] = Vector::new(simd, mean[i]) + loading * z;
+                    left[row] = (Vector::new(simd, variance[i]) - loading * loading).at_least(zero);
+                    mean[i] = updated[row].lanes();
+                    variance[i] = left[row].lanes();
                 }
+                best.offer(g, p * PANEL, updated, left);
             }
         }
         best.rows()

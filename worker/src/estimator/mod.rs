@@ -54,7 +54,7 @@ pub(crate) struct Observation<'a, const L: usize> {
     /// The noisy value of each trial.
     pub(crate) values: &'a [f64; L],
     /// The true posterior, this observation included.
-    pub(crate) truth: &'a Posterior<L>,
+    pub(crate) truth: &'a Posterior<'a, L>,
 }
 
 /// The outcome of conditioning on an observation.

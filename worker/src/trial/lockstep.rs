@@ -5,6 +5,7 @@ use study::cell::Policy;
 use theory::measurement::{AtTau, Deviation, EstimatedAtTau};
 use theory::{Measurement, PANEL};
 
+use super::determinant::{Determinant, EVERY};
 use super::shuffle::Shuffle;
 use super::tally::Tally;
 use super::truth::{Truth, observed, unobserved};
@@ -19,7 +20,7 @@ use crate::simd::Buffer;
 pub(super) struct Lockstep<'a, const L: usize> {
     trials: &'a Trials<'a>,
     estimator: Option<Box<dyn Estimator<L> + 'a>>,
-    posterior: Posterior<L>,
+    posterior: Posterior<'a, L>,
     /// f, entry (i, lane) at `i * L + lane`.
     f: Buffer,
     noise: [Stream; L],
@@ -38,7 +39,8 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         let open = |purpose| draw::open(trials, replicates, purpose);
         let estimator = draw::estimator(trials, &open);
         let f = Buffer::zeros(trials.prior.factor.panels() * PANEL * L);
-        Self::begin(trials, estimator, Posterior::new(trials.prior, trials.cpu), f, &open)
+        let posterior = Posterior::new(trials.prior, trials.gram.as_ref(), trials.cpu);
+        Self::begin(trials, estimator, posterior, f, replicates, &open)
     }
 
     /// Draws those of another group, in the same room.
@@ -48,22 +50,24 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             estimator.redraw(&open);
         }
         self.posterior.clear();
-        Self::begin(self.trials, self.estimator, self.posterior, self.f, &open)
+        Self::begin(self.trials, self.estimator, self.posterior, self.f, replicates, &open)
     }
 
     fn begin(
         trials: &'a Trials<'a>,
         estimator: Option<Box<dyn Estimator<L> + 'a>>,
-        posterior: Posterior<L>,
+        posterior: Posterior<'a, L>,
         mut f: Buffer,
+        replicates: [u64; L],
         open: &dyn Fn(Purpose) -> [Stream; L],
     ) -> Self {
         let prior = trials.prior;
         draw::functions(trials, open(Purpose::Function), &mut f);
         let mut tally: [Tally; L] =
             std::array::from_fn(|lane| Tally::new((0..prior.size()).map(|i| f[i * L + lane])));
-        for tally in &mut tally {
+        for (tally, replicate) in tally.iter_mut().zip(replicates) {
             tally.target = trials.cell.policy.gap().map(|gap| tally.f_star + gap);
+            tally.determinant = replicate.is_multiple_of(EVERY).then(Determinant::default);
         }
         let order = match trials.cell.policy {
             Policy::Fixed(_) => Purpose::Design,
@@ -78,8 +82,8 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         Self {
             trials,
             estimator,
-            star: posterior.locate(prior, std::array::from_fn(|lane| tally[lane].x_star)),
-            probe: posterior.locate(prior, probes),
+            star: posterior.locate(std::array::from_fn(|lane| tally[lane].x_star)),
+            probe: posterior.locate(probes),
             probe_left: [probing; L],
             posterior,
             f,
@@ -92,17 +96,18 @@ impl<'a, const L: usize> Lockstep<'a, L> {
     /// Runs to the last checkpoint and hands over each lane's outcome at every checkpoint.
     pub(super) fn run(&mut self, emit: &mut impl FnMut(usize, u32, Result<Measurement, Failure>)) {
         let horizon = self.trials.checkpoints.last().copied().unwrap_or(0);
-        let prior = self.trials.prior;
-        let mut ahead = self.first_choice().map(|points| self.posterior.locate(prior, points));
+        let mut ahead = self.first_choice().map(|points| self.posterior.locate(points));
+        let mut spare = None;
         for t in 1..=horizon {
             let mut here =
                 ahead.expect("a cell is refused where a choice before its horizon is missing");
             let values = self.observe(t, &mut here);
             let next = self.condition(t, &here, &values);
             self.renew_probes(&here.points);
-            ahead = next.map(|points| self.posterior.locate(prior, points));
+            ahead = next.map(|points| self.posterior.locate_in(spare, points));
             if self.trials.checkpoints.binary_search(&t).is_ok() {
-                self.posterior.advance(&mut here);
+                self.posterior.advance([&mut here]);
+                self.extend_determinants();
                 for lane in 0..L {
                     let outcome = match self.tally[lane].failure {
                         Some(failure) => Err(failure),
@@ -110,6 +115,16 @@ impl<'a, const L: usize> Lockstep<'a, L> {
                     };
                     emit(lane, t, outcome);
                 }
+            }
+            spare = Some(here);
+        }
+    }
+
+    fn extend_determinants(&mut self) {
+        let Trials { prior, cpu, .. } = *self.trials;
+        for Tally { determinant, chosen, .. } in &mut self.tally {
+            if let Some(determinant) = determinant {
+                determinant.extend(prior, cpu, chosen);
             }
         }
     }
@@ -153,11 +168,12 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         for lane in 0..L {
             let point = here.points[lane];
             let truth = unobserved(prior, here, lane);
-            let snapshot = self.snapshot(lane, t, point, truth);
+            if self.tally[lane].is_tau(truth.variance) {
+                self.tally[lane].at_tau = Some(self.snapshot(lane, t, point, truth));
+            }
             let f = self.f[point * L + lane];
             let y = f + noise.sqrt() * self.noise[lane].normal();
             let tally = &mut self.tally[lane];
-            tally.offer_tau(snapshot);
             tally.observe(point, f, y);
             values[lane] = y;
             surprise[lane] = y - truth.mean;
@@ -173,12 +189,11 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             }
         }
         self.posterior.observe(here, &surprise, &predictive);
-        self.posterior.advance(&mut self.star);
-        self.posterior.advance(&mut self.probe);
+        self.posterior.advance([&mut self.star, &mut self.probe]);
         values
     }
 
-    /// The proof's quantities if tau were t (given t - 1 observations).
+    /// The proof's quantities where tau is t (given t - 1 observations).
     fn snapshot(&self, lane: usize, t: u32, point: usize, truth: Truth) -> AtTau {
         let prior = self.trials.prior;
         let tally = &self.tally[lane];
@@ -252,7 +267,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             let order = &mut self.order[lane];
             match std::iter::from_fn(|| order.draw()).find(|point| !chosen.contains(point)) {
                 Some(point) => {
-                    self.posterior.relocate(self.trials.prior, &mut self.probe, lane, point);
+                    self.posterior.relocate(&mut self.probe, lane, point);
                 }
                 None => self.probe_left[lane] = false,
             }
@@ -312,12 +327,13 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             observed: at_seen,
             k_xy: tally.k_xy,
             star_seen: tally.star_value.is_some(),
-            at_tau: tally.at_tau.expect("every observation offers a snapshot"),
+            at_tau: tally.at_tau.expect("the first observation is tau until another is"),
             y_max: tally.y_max,
             f_at_y_max: tally.f_at_y_max,
             f_max: tally.f_max,
             y_at_f_max: tally.y_at_f_max,
             information: (prior.noise_variance > 0.0).then_some(tally.information),
+            information_determinant: tally.determinant.as_ref().and_then(Determinant::value),
         })
     }
 

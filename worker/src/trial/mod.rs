@@ -5,6 +5,7 @@
 //! cell run in lockstep groups that share the sweeps over the prior's factor; no trial's bits depend
 //! on the group that it ran in, on the CPU, or on how many steps follow a checkpoint.
 
+mod determinant;
 mod draw;
 mod lockstep;
 mod shuffle;
@@ -18,6 +19,7 @@ use study::cell::{Cell, Estimator, Policy, Training};
 use study::{Failure, Record};
 use theory::theorem2;
 
+use crate::posterior::Gram;
 use crate::prior::Prior;
 use crate::simd::Cpu;
 use lockstep::Lockstep;
@@ -105,6 +107,8 @@ pub struct Trials<'a> {
     seed: u64,
     checkpoints: &'a [u32],
     cpu: Cpu,
+    /// Where points are located by it.
+    gram: Option<Gram>,
     /// zeta_t for t = 1..=T+1; empty where the policy has none, shorter where the last does not exist.
     zetas: Vec<f64>,
 }
@@ -148,7 +152,10 @@ impl<'a> Trials<'a> {
             return Err(Error::OutOfMemory { points, gibibytes: bytes / TRIAL_BYTES * 16.0 });
         }
         let zetas = exploration_weights(&cell.policy, horizon)?;
-        Ok(Self { prior, cell, seed, checkpoints, cpu, zetas })
+        // The known prior's posterior over the whole domain needs directions.
+        let known = matches!(cell.policy, Policy::KnownUcb { .. } | Policy::KnownPi { .. });
+        let gram = if known { None } else { Gram::new(prior, cpu) };
+        Ok(Self { prior, cell, seed, checkpoints, cpu, gram, zetas })
     }
 
     /// Runs replicates and hands over their records, in order of replicate and checkpoint.

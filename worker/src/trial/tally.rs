@@ -3,6 +3,8 @@
 use study::Failure;
 use theory::measurement::AtTau;
 
+use super::determinant::Determinant;
+
 /// Running quantities of one trial.
 pub(super) struct Tally {
     pub(super) f_star: f64,
@@ -18,6 +20,8 @@ pub(super) struct Tally {
     pub(super) y_at_f_max: f64,
     pub(super) k_xy: f64,
     pub(super) information: f64,
+    /// In a share of the replicates.
+    pub(super) determinant: Option<Determinant>,
     pub(super) at_tau: Option<AtTau>,
     pub(super) chosen: Vec<usize>,
     pub(super) failure: Option<Failure>,
@@ -48,6 +52,7 @@ impl Tally {
             y_at_f_max: f64::NEG_INFINITY,
             k_xy: 0.0,
             information: 0.0,
+            determinant: None,
             at_tau: None,
             chosen: Vec::new(),
             failure: None,
@@ -69,11 +74,9 @@ impl Tally {
         }
     }
 
-    /// Keeps the snapshot with the smallest k_{t-1}(x_t), the first on ties.
-    pub(super) fn offer_tau(&mut self, snapshot: AtTau) {
-        if self.at_tau.is_none_or(|best| snapshot.variance_tau < best.variance_tau) {
-            self.at_tau = Some(snapshot);
-        }
+    /// Whether k_{t-1}(x_t) is the smallest so far, the first on ties: whether tau is t.
+    pub(super) fn is_tau(&self, variance: f64) -> bool {
+        self.at_tau.is_none_or(|best| variance < best.variance_tau)
     }
 
     /// The first failure stays.

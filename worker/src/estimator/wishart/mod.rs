@@ -280,10 +280,10 @@ mod tests {
             let prior = prior(30, rank, white, noise);
             let cpu = Cpu::detect();
             let mut wishart = Wishart::<L>::draw(&prior, n, cpu, &streams);
-            let truth = Posterior::new(&prior, cpu);
+            let truth = Posterior::new(&prior, None, cpu);
             for t in 0..(n as usize - 2).min(if noise + white == 0.0 { rank - 1 } else { 25 }) {
                 let points = std::array::from_fn(|lane| (3 * t + lane) % 30);
-                let at = truth.locate(&prior, points);
+                let at = truth.locate(points);
                 let seen = Observation { at: &at, values: &[0.3; L], truth: &truth };
                 wishart.observe(&seen, None);
                 for lane in 0..L {

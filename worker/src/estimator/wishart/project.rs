@@ -67,6 +67,7 @@ impl<const L: usize> Project<'_, L> {
             for g in 0..count {
                 let gain = at(gain, g);
                 let alphas = panel_product(simd, self.factor.panel(p), weights, count, g);
+                let (mut updated, mut left) = ([zero; PANEL], [zero; PANEL]);
                 for (row, alpha) in alphas.into_iter().enumerate() {
                     let i = row * count + g;
                     let (x, b, before) = (at(axis, i), at(along, i), at(length, i));
@@ -76,12 +77,12 @@ impl<const L: usize> Project<'_, L> {
                     along[i] = (gamma * b - beta * x).lanes();
                     length[i] = (before * gamma).at_least(shortest).lanes();
                     let g_i = alpha + s * eps;
-                    let updated = at(mean, i) + g_i * gain;
-                    let left = (at(residual, i) - g_i * g_i).at_least(zero);
-                    mean[i] = updated.lanes();
-                    residual[i] = left.lanes();
-                    best.offer(g, p * PANEL + row, updated, left);
+                    updated[row] = at(mean, i) + g_i * gain;
+                    left[row] = (at(residual, i) - g_i * g_i).at_least(zero);
+                    mean[i] = updated[row].lanes();
+                    residual[i] = left[row].lanes();
                 }
+                best.offer(g, p * PANEL, updated, left);
             }
         }
     }
