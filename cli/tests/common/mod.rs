@@ -10,12 +10,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder with study files and results.
-pub struct Bench {
-    pub dir: TempDir,
+pub(crate) struct Bench {
+    pub(crate) dir: TempDir,
 }
 
 /// A small study: two priors, all methods, six cells and more.
-pub const STUDY: &str = r#"
+pub(crate) const STUDY: &str = r#"
 [study]
 name = "small"
 seed = 7
@@ -35,37 +35,37 @@ method = ["pem-bo", "random"]
 "#;
 
 impl Bench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regretta"));
         command.current_dir(self.dir.path()).args(arguments).env_remove("REGRETTA_TOKEN");
         command
     }
 
-    pub fn output(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
-    pub fn spawn(&self, arguments: &[&str]) -> Child {
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// Runs a study to its end and returns the report.
-    pub fn run(&self, study: &str, out: &str, more: &[&str]) -> Value {
+    pub(crate) fn run(&self, study: &str, out: &str, more: &[&str]) -> Value {
         let arguments = [&["run", study, "--out", out, "--json"], more].concat();
         let output = self.output(&arguments);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -74,7 +74,7 @@ impl Bench {
     }
 
     /// The bytes of all files of a dataset's records.
-    pub fn records(&self, out: &str) -> BTreeMap<String, Vec<u8>> {
+    pub(crate) fn records(&self, out: &str) -> BTreeMap<String, Vec<u8>> {
         let folder = self.path(out).join("records");
         let mut files = BTreeMap::new();
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -86,10 +86,10 @@ impl Bench {
     }
 }
 
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-pub fn exists(path: &Path) -> bool {
+pub(crate) fn exists(path: &Path) -> bool {
     path.exists()
 }
