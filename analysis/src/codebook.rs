@@ -34,7 +34,7 @@ mod tests {
         let text = text(&columns);
         assert_eq!(text.lines().count(), columns.len() + 1);
         assert!(text.starts_with("column,type,meaning,nullable\nstudy,string,"));
-        assert!(text.contains("\nprior.kernel.lengthscale,f64,value of "));
+        assert!(text.contains("\nprior.kernel.lengthscale,f64,\"value of "));
         assert!(
             text.contains("\nerror_star,f64,\"the same error at x*, while unobserved\",true\n")
         );

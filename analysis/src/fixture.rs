@@ -113,6 +113,7 @@ pub(crate) fn measurement(seed: u64, t: u32) -> Measurement {
         f_max: draw(),
         y_at_f_max: draw(),
         information: Some(if seed.is_multiple_of(11) { f64::INFINITY } else { draw() }),
+        information_determinant: None,
     }
 }
 

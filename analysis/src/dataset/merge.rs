@@ -51,6 +51,8 @@ impl<I: Iterator<Item = Result<Batch, Source>>> Side<I> {
                 Some(head) if self.next < head.len() => return Ok(Some(key(head, self.next))),
                 _ => {}
             }
+            // A batch that is spent must not be taken again, as empty, when no other follows.
+            self.head = None;
             let Some(head) = self.batches.next().transpose()? else { return Ok(None) };
             (self.head, self.next) = (Some(head), 0);
         }
