@@ -3,8 +3,8 @@
 //! A value is fed as a kind byte, then its bits, with the length before anything of variable
 //! length: two different sequences of calls never feed the same bytes.
 
-/// Bytes collected before they are hashed: many small updates cost more than the hash.
-const BUFFER: usize = 4096;
+/// Bytes collected before they are hashed: BLAKE3 is fastest on many chunks at a time.
+const BUFFER: usize = 1 << 16;
 
 /// BLAKE3 over a sequence of typed values.
 #[derive(Clone, Debug, Default)]
