@@ -47,7 +47,7 @@ fn row(token: u64) -> ShardRow {
 }
 
 fn batches(token: u64) -> Vec<Bytes> {
-    (0..1 + token % 3).map(|i| Bytes::from(format!("{token}.{i};").repeat(9))).collect()
+    (0..=token % 3).map(|i| Bytes::from(format!("{token}.{i};").repeat(9))).collect()
 }
 
 async fn commit(store: &Store, token: u64) -> Result<(), Error> {

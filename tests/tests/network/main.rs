@@ -8,6 +8,7 @@
 //! syncs, so that a commit takes some simulated time that differs from run to run (see
 //! [`world::World::step`]), workers' ids are drawn by the system, and hash maps are iterated in random
 //! order. A seed that fails may therefore have to be replayed a few times.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod outcome;
 mod scenario;
