@@ -289,18 +289,26 @@ async fn connect(path: &Path) -> Sql<SqliteConnection> {
 
 async fn migrate(path: &Path, connection: &mut SqliteConnection) -> Result<(), Error> {
     let sql = |error| Error::sql(path, error);
-    let found: i64 =
-        query_scalar("PRAGMA user_version").fetch_one(&mut *connection).await.map_err(sql)?;
+    let mut found = schema(connection).await.map_err(sql)?;
     let known = MIGRATIONS.len();
     if found.cast_unsigned() as usize > known {
         return Err(Error::Newer { path: path.to_path_buf(), found, known });
     }
-    for migration in MIGRATIONS.iter().skip(found as usize) {
+    while (found as usize) < known {
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(sql)?;
-        raw_sql(*migration).execute(&mut *transaction).await.map_err(sql)?;
+        // Whoever looks into a new folder at the same moment may have been faster.
+        found = schema(&mut transaction).await.map_err(sql)?;
+        if let Some(migration) = MIGRATIONS.get(found as usize) {
+            raw_sql(*migration).execute(&mut *transaction).await.map_err(sql)?;
+            found += 1;
+        }
         transaction.commit().await.map_err(sql)?;
     }
     Ok(())
+}
+
+async fn schema(connection: &mut SqliteConnection) -> Sql<i64> {
+    query_scalar("PRAGMA user_version").fetch_one(connection).await
 }
 
 fn version(text: &str) -> Vec<u32> {

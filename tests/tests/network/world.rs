@@ -1,0 +1,325 @@
+//! A simulated cluster: one coordinator on a real folder, some workers, and what happens to them.
+
+use std::future::pending;
+use std::ops::AddAssign;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use coordinator::server::{Config, Coordinator, Datasets, Definition, Handle, Outcome, StartError};
+use coordinator::store;
+use study::{Plan, StudyId};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use turmoil::{Builder, Sim};
+use worker::client::{self, Compute};
+use worker::{Cpu, golden};
+
+use crate::outcome::{self, Trials};
+use crate::scenario::{Fault, Incident, Scenario};
+use crate::wire;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Trials of microseconds in four cells, of which some violate claims.
+const STUDY: &str = r#"[study]
+name = "small"
+seed = 7
+replicates = 60
+[prior]
+setting = "finite"
+domain = { kind = "grid", points = 12, dimension = 1 }
+kernel = { kind = "squared-exponential", lengthscale = 0.2 }
+mean = { kind = "zero" }
+noise_variance = 0.05
+[grid]
+N = [40, 60]
+T = [2, 5]
+delta = [0.5]
+design = ["fixed", "adaptive"]
+method = ["pem-bo"]
+acquisition = ["gp-ucb"]
+"#;
+
+static NUMERICS: LazyLock<String> = LazyLock::new(|| golden::digest(Cpu::detect()));
+
+/// A step of simulated time.
+const TICK: Duration = Duration::from_millis(2);
+
+/// After the last fault a study is complete within this: connections that hang are noticed after
+/// half a minute, and calls on them after one.
+const PATIENCE: Duration = Duration::from_secs(400);
+
+/// What happened while there was work left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) links: u32,
+    pub(crate) workers: u32,
+    pub(crate) coordinators: u32,
+    pub(crate) simulated: Duration,
+}
+
+impl Seen {
+    pub(crate) fn is_everything(&self) -> bool {
+        self.links > 0 && self.workers > 0 && self.coordinators > 0
+    }
+}
+
+impl AddAssign for Seen {
+    fn add_assign(&mut self, more: Self) {
+        self.links += more.links;
+        self.workers += more.workers;
+        self.coordinators += more.coordinators;
+        self.simulated += more.simulated;
+    }
+}
+
+/// The running coordinator, while there is one.
+type Running = Arc<Mutex<Option<Handle>>>;
+
+pub(crate) struct World {
+    scenario: Scenario,
+    dir: TempDir,
+    plan: Plan,
+    sim: Option<Sim<'static>>,
+    running: Running,
+    pub(crate) seen: Seen,
+}
+
+/// Nothing is sealed here.
+struct NoDatasets;
+
+impl Datasets for NoDatasets {
+    fn folder(&self, _: StudyId) -> Option<PathBuf> {
+        None
+    }
+}
+
+fn definition() -> Definition {
+    Definition { file_name: "small.toml".into(), text: STUDY.into(), files: vec![] }
+}
+
+impl World {
+    pub(crate) fn new(scenario: Scenario) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let running = Running::default();
+        let mut sim = Builder::new()
+            .rng_seed(scenario.seed)
+            .tick_duration(TICK)
+            // The world has its own patience.
+            .simulation_duration(Duration::from_secs(1 << 20))
+            .min_message_latency(scenario.latency.0)
+            .max_message_latency(scenario.latency.1)
+            .fail_rate(scenario.fail_rate)
+            .repair_rate(0.1)
+            .tcp_capacity(1 << 14)
+            .enable_random_order()
+            .build();
+        {
+            let (ledger, running) = (dir.path().join("ledger"), Arc::clone(&running));
+            let scenario = scenario.clone();
+            sim.host(wire::HOST, move || {
+                coordinate(scenario.clone(), ledger.clone(), Arc::clone(&running))
+            });
+        }
+        for worker in 0..scenario.workers {
+            let (cache, slots) = (dir.path().join("cache"), scenario.slots);
+            sim.host(name(worker), move || work(name(worker), slots, cache.clone()));
+        }
+        let plan = definition().plan().expect("a valid study");
+        Self { scenario, dir, plan, sim: Some(sim), running, seen: Seen::default() }
+    }
+
+    /// Runs until the study is complete.
+    pub(crate) fn run(&mut self) -> Result<(), String> {
+        let mut due: Vec<(Duration, Incident, bool)> = Vec::new();
+        for incident in self.scenario.incidents.clone() {
+            due.push((incident.begin, incident, true));
+            due.push((incident.end, incident, false));
+        }
+        due.sort_by_key(|(at, ..)| *at);
+        let healed = due.last().map_or(Duration::ZERO, |(at, ..)| *at);
+        let mut due = due.into_iter().peekable();
+        let mut calm = false;
+        while !self.is_complete()? {
+            let now = self.sim().elapsed();
+            while let Some((_, incident, begins)) = due.next_if(|(at, ..)| *at <= now) {
+                if begins { self.begin(incident.fault) } else { self.end(incident.fault) }
+            }
+            if now >= healed && !std::mem::replace(&mut calm, true) {
+                self.heal();
+            }
+            if now > healed + PATIENCE {
+                return Err(format!("not complete after {now:?}: {}", self.state()));
+            }
+            self.step()?;
+        }
+        self.seen.simulated = self.sim().elapsed();
+        Ok(())
+    }
+
+    fn sim(&mut self) -> &mut Sim<'static> {
+        self.sim.as_mut().expect("the simulation lasts until its results are read")
+    }
+
+    /// A step of simulated time. Disks are real: while the coordinator opens its folder or waits for
+    /// a commit, a step takes half a millisecond of real time at least, so that no more than some
+    /// steps pass meanwhile.
+    fn step(&mut self) -> Result<(), String> {
+        let busy = self.running.lock().unwrap().as_ref().is_none_or(|handle| {
+            let page = handle.metrics().page();
+            page.lines().any(|line| {
+                line.strip_prefix("regretta_queue_commits ").is_some_and(|count| count != "0")
+            })
+        });
+        if busy && self.sim().is_host_running(wire::HOST) {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        self.sim().step().map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn is_complete(&self) -> Result<bool, String> {
+        let running = self.running.lock().unwrap();
+        let Some(handle) = running.as_ref() else { return Ok(false) };
+        match handle.outcomes().borrow().get(&self.plan.id) {
+            None | Some(Outcome::Running) => Ok(false),
+            Some(Outcome::Complete) => Ok(true),
+            Some(other) => Err(format!("the study ended otherwise: {other}")),
+        }
+    }
+
+    fn begin(&mut self, fault: Fault) {
+        match fault {
+            Fault::Hold { worker } => self.sim().hold(name(worker), wire::HOST),
+            Fault::Partition { worker } => self.sim().partition(name(worker), wire::HOST),
+            Fault::OneWay { worker, to_coordinator: true } => {
+                self.sim().partition_oneway(name(worker), wire::HOST);
+            }
+            Fault::OneWay { worker, to_coordinator: false } => {
+                self.sim().partition_oneway(wire::HOST, name(worker));
+            }
+            Fault::Slow { worker } => {
+                let longest = Duration::from_secs(3);
+                self.sim().set_link_max_message_latency(name(worker), wire::HOST, longest);
+            }
+            Fault::Crash { worker } => {
+                self.sim().crash(name(worker));
+                self.seen.workers += 1;
+                return;
+            }
+            Fault::CrashCoordinator => {
+                // Its handle would keep the folder locked.
+                self.running.lock().unwrap().take();
+                self.sim().crash(wire::HOST);
+                self.seen.coordinators += 1;
+                return;
+            }
+        }
+        self.seen.links += 1;
+    }
+
+    fn end(&mut self, fault: Fault) {
+        match fault {
+            Fault::Hold { worker }
+            | Fault::Partition { worker }
+            | Fault::OneWay { worker, .. }
+            | Fault::Slow { worker } => self.mend(worker),
+            Fault::Crash { worker } => self.restart(name(worker)),
+            Fault::CrashCoordinator => self.restart(wire::HOST.to_owned()),
+        }
+    }
+
+    fn mend(&mut self, worker: usize) {
+        let longest = self.scenario.latency.1;
+        self.sim().release(name(worker), wire::HOST);
+        self.sim().set_link_max_message_latency(name(worker), wire::HOST, longest);
+    }
+
+    fn restart(&mut self, host: String) {
+        // Faults may overlap.
+        if !self.sim().is_host_running(host.as_str()) {
+            self.sim().bounce(host);
+        }
+    }
+
+    /// No more faults.
+    fn heal(&mut self) {
+        self.sim().set_fail_rate(0.0);
+        for worker in 0..self.scenario.workers {
+            self.mend(worker);
+            self.restart(name(worker));
+        }
+        self.restart(wire::HOST.to_owned());
+    }
+
+    fn state(&self) -> String {
+        match self.running.lock().unwrap().as_ref() {
+            Some(handle) => handle
+                .metrics()
+                .page()
+                .lines()
+                .filter(|l| !l.starts_with('#'))
+                .fold(String::new(), |all, line| all + "\n" + line),
+            None => "the coordinator does not run".to_owned(),
+        }
+    }
+
+    /// Ends everything at once and reads what is on disk.
+    pub(crate) fn trials(mut self) -> Result<Trials, String> {
+        self.running.lock().unwrap().take();
+        self.sim = None;
+        let options = store::Options { numerics: &NUMERICS, version: VERSION };
+        outcome::read(&self.dir.path().join("ledger"), options, &self.plan)
+    }
+}
+
+fn name(worker: usize) -> String {
+    format!("worker-{worker}")
+}
+
+async fn work(name: String, slots: u32, cache: PathBuf) -> turmoil::Result {
+    let config = client::Config {
+        coordinator: format!("http://{}:{}", wire::HOST, wire::PORT),
+        connector: wire::connector(),
+        name,
+        slots,
+        cache,
+        compute: Compute::Inline,
+        ..client::Config::default()
+    };
+    client::run(config, CancellationToken::new()).await?;
+    Err("a worker left".into())
+}
+
+async fn coordinate(scenario: Scenario, dir: PathBuf, running: Running) -> turmoil::Result {
+    let coordinator = loop {
+        match Coordinator::serve(config(&scenario, &dir), wire::incoming().await?).await {
+            // The thread that wrote for the one before ends after what it had begun.
+            Err(StartError::Store(store::Error::Locked { .. })) => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            result => break result?,
+        }
+    };
+    let handle = coordinator.handle();
+    handle.submit(definition()).await?;
+    *running.lock().unwrap() = Some(handle);
+    pending().await
+}
+
+fn config(scenario: &Scenario, dir: &Path) -> Config {
+    Config {
+        dir: dir.to_path_buf(),
+        listen: ([0, 0, 0, 0], wire::PORT).into(),
+        metrics: None,
+        token: None,
+        tls: None,
+        insecure: true,
+        single: scenario.single,
+        settings: scenario.settings.clone(),
+        heartbeat: Duration::from_secs(1),
+        numerics: NUMERICS.clone(),
+        version: VERSION.to_owned(),
+        datasets: Arc::new(NoDatasets),
+    }
+}
