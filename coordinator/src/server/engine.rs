@@ -246,7 +246,11 @@ impl Engine {
         Some(std::mem::take(&mut session.revoked))
     }
 
+    /// A worker gives a lease back; one that it does not hold stays with whoever holds it.
     fn abandon(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: String) {
+        if self.leases.of(worker, epoch).is_none() {
+            return;
+        }
         self.end(epoch);
         self.metrics.retries.add(1);
         self.tell(Event::Abandoned { worker, epoch, reason });
