@@ -50,6 +50,8 @@ fn strings(parts: &[String]) -> Vec<&str> {
 fn refused(bench: &Bench, service: &Service, more: &[&str], words: &[&str]) {
     let listed = service.study(bench, &[&["list"], more].concat());
     assert_eq!(listed.status.code(), Some(2), "{more:?}: {}", stderr(&listed));
+    let told = ["token", "regretta cert", "certificate"].map(|word| stderr(&listed).contains(word));
+    assert!(told.contains(&true), "{more:?}: {}", stderr(&listed));
     let (status, said) =
         service.worker(bench, "stranger", &[more, &["--patience", "2"]].concat()).wait();
     assert_eq!(status.code(), Some(2), "{more:?}: {said}");

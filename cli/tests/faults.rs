@@ -255,7 +255,7 @@ impl Drop for Mount {
 #[test]
 fn a_disk_that_fills_up_is_told_and_loses_nothing() {
     let (bench, whole) = setup();
-    let Some(disk) = Mount::new(&bench, "disk", 80) else { return };
+    let Some(disk) = Mount::new(&bench, "disk", 200) else { return };
     let run = start(&bench, "disk/out");
     until("records are written", || bytes(&segments(&bench, "disk/out")) > 300_000);
     let filler = disk.0.join("filler");

@@ -16,7 +16,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use super::connection::Connection;
+use super::connection::{Connection, chain};
 use crate::exit::{BadInput, CheckFailed};
 use crate::load::load;
 use crate::progress::Progress;
@@ -137,7 +137,17 @@ impl Common {
 }
 
 /// A refusal of the coordinator as the user should read it.
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 fn refused(status: Status) -> anyhow::Error {
+    // Only what went wrong on the way has a source; an answer has none.
+    if let Some(source) = std::error::Error::source(&status) {
+        return BadInput(format!(
+            "no answer from the coordinator: {}; check its address (https:// if it has certificates), and \
+             that --tls-ca, --tls-cert and --tls-key are of the same `regretta cert` as its own and not expired",
+            chain(source)
+        ))
+        .into();
+    }
     match status.code() {
         Code::InvalidArgument
         | Code::NotFound

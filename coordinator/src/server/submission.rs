@@ -106,10 +106,24 @@ impl Engine {
                 State::Alarmed => Outcome::Alarmed(stored.reason),
             };
             self.announce(stored.id, outcome);
+            if !self.single {
+                self.remember(&entry).await?;
+            }
             self.studies.insert(stored.id, entry);
             return Ok(());
         }
         self.activate(entry, Quarantine::Kept).await
+    }
+
+    /// Lets the core know of a study that was stopped, so that its progress can be shown.
+    async fn remember(&mut self, entry: &Entry) -> Result<(), SubmitError> {
+        let study = entry.plan.id;
+        let mut past = self.past(study).await?;
+        let stale = past.stale(entry);
+        past.shards.retain(|shard| !stale.contains(&shard.row.cell));
+        self.tell_silently(Event::Submit(past.work(entry)));
+        self.tell_silently(Event::Cancel { study });
+        Ok(())
     }
 
     /// Gives the core what is left to do.

@@ -144,7 +144,10 @@ pub enum Error {
     #[error("{0} is no regretta coordinator, or one of another version; check the address")]
     NoCoordinator(String),
     /// Out of reach for too long.
-    #[error("{address} could not be reached for {seconds} s: {last}")]
+    #[error(
+        "{address} could not be reached for {seconds} s: {last}; check that the coordinator runs there, and \
+         that the address begins with https:// if it has certificates"
+    )]
     Unreachable {
         /// The coordinator.
         address: String,
