@@ -208,6 +208,7 @@ fn a_stopped_worker_and_a_stopped_coordinator_say_goodbye() {
     assert_eq!(status.code(), Some(0), "{said}");
     let (watched, why) = watching.wait();
     assert_eq!(watched.code(), Some(1), "{why}");
+    assert!(why.contains("when it is back"), "{why}");
     // A worker waits for the coordinator to come back, unless it was told how long.
     std::thread::sleep(Duration::from_millis(300));
     let mut stays = stays;

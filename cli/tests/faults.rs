@@ -278,7 +278,7 @@ fn a_disk_that_fills_up_is_told_and_loses_nothing() {
 #[test]
 fn a_disk_that_becomes_read_only_is_told_and_loses_nothing() {
     let (bench, whole) = setup();
-    let Some(disk) = Mount::new(&bench, "disk", 100) else { return };
+    let Some(disk) = Mount::new(&bench, "disk", 200) else { return };
     killed(&bench, "disk/out");
     disk.remount("ro");
     refused(&bench, "disk/out", &["read-only file system", "make it writable"]);

@@ -157,6 +157,18 @@ fn refused(status: Status) -> anyhow::Error {
     }
 }
 
+/// The end of a stream that had begun well.
+fn broken(status: Status) -> anyhow::Error {
+    match std::error::Error::source(&status) {
+        Some(source) => anyhow::anyhow!(
+            "the connection to the coordinator broke: {}; its studies go on when it is back, run the same \
+             command again",
+            chain(source)
+        ),
+        None => refused(status),
+    }
+}
+
 #[derive(Serialize)]
 struct Submitted {
     study: String,
@@ -350,7 +362,7 @@ async fn watch(wanted: &str, common: &Common) -> anyhow::Result<()> {
     let mut statuses = client.watch(request).await.map_err(refused)?.into_inner();
     let mut progress = Progress::new(false, f64::INFINITY);
     let mut last = None;
-    while let Some(status) = statuses.message().await.map_err(refused)? {
+    while let Some(status) = statuses.message().await.map_err(broken)? {
         progress.show(&status);
         last = Some(status);
     }
@@ -382,7 +394,7 @@ async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> 
     let mut chunks = client.fetch_results(request).await.map_err(refused)?.into_inner();
     let mut open: Option<(PathBuf, std::fs::File)> = None;
     let mut files = 0;
-    while let Some(chunk) = chunks.message().await.map_err(refused)? {
+    while let Some(chunk) = chunks.message().await.map_err(broken)? {
         let ResultPart { name, data, last } = ResultPart::try_from(chunk)?;
         let path = out.join(&name);
         let partial = out.join(format!("{name}.partial"));
