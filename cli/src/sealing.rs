@@ -28,6 +28,7 @@ pub(crate) async fn seal(
         bail!("study {study} has open cells and cannot be sealed");
     };
     if let Some(manifest) = already(&results, out)? {
+        handle.sealed(study, digest(&manifest)?).await?;
         return Ok(manifest);
     }
     let reader = handle.reader();

@@ -1,5 +1,6 @@
 //! How a command reaches a coordinator: address, token, certificates.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -81,16 +82,25 @@ impl Connection {
             }
             endpoint = endpoint.tls_config(config).map_err(|error| bad(&error))?;
         }
-        endpoint.connect().await.map_err(|error| {
-            let mut reason = error.to_string();
-            let mut source = std::error::Error::source(&error);
-            while let Some(cause) = source {
-                reason = format!("{reason}: {cause}");
-                source = cause.source();
-            }
-            BadInput(format!("cannot reach {}: {reason}", self.coordinator)).into()
+        let connected = endpoint.connect().await;
+        connected.map_err(|error| {
+            BadInput(format!("cannot reach {}: {}", self.coordinator, chain(&error))).into()
         })
     }
+}
+
+/// An error with all that led to it, in one line.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = cause.source();
+    }
+    text
 }
 
 /// The token from a file or from the environment.

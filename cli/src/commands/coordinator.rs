@@ -1,20 +1,20 @@
 //! `regretta coordinator`: studies of many users, workers on many machines.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use coordinator::server::{Config, Coordinator, Datasets, Handle, Outcome, Tls};
+use proto::v1::StudyState;
 use study::StudyId;
 use worker::prior::Prior;
 use worker::{Cpu, golden};
 
 use super::connection::{read_secret, read_token};
-use super::run::{Tuning, not_started};
+use super::run::{Tuning, not_started, report_found};
 use crate::exit::BadInput;
 use crate::load::memory_limit;
 use crate::{sealing, signals};
@@ -61,17 +61,20 @@ pub(crate) struct Arguments {
 /// How long shards that are under way may take after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// How long a study that could not be sealed waits for the next attempt.
+const RETRY: Duration = Duration::from_secs(30);
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let config = config(arguments)?;
     let studies = arguments.dir.join("studies");
+    let config = config(arguments, &studies)?;
     std::fs::create_dir_all(&studies)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", studies.display())))?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     threads.context("cannot start the runtime")?.block_on(serve(config, studies))
 }
 
-fn config(arguments: &Arguments) -> anyhow::Result<(Config, Arc<Folders>)> {
+fn config(arguments: &Arguments, studies: &Path) -> anyhow::Result<Config> {
     let token = read_token(arguments.token_file.as_deref())?;
     let tls = match (&arguments.tls_cert, &arguments.tls_key) {
         (Some(certificate), Some(key)) => Some(Tls {
@@ -86,8 +89,7 @@ fn config(arguments: &Arguments) -> anyhow::Result<(Config, Arc<Folders>)> {
         }),
         _ => None,
     };
-    let folders = Arc::new(Folders::default());
-    let config = Config {
+    Ok(Config {
         dir: arguments.dir.join("ledger"),
         listen: arguments.listen,
         metrics: arguments.metrics,
@@ -99,39 +101,35 @@ fn config(arguments: &Arguments) -> anyhow::Result<(Config, Arc<Folders>)> {
         heartbeat: arguments.tuning.heartbeat(),
         numerics: golden::digest(Cpu::detect()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        datasets: Arc::clone(&folders) as Arc<dyn Datasets>,
-    };
-    Ok((config, folders))
+        datasets: Arc::new(Folders(studies.to_path_buf())),
+    })
 }
 
-/// Sealed datasets, by study.
-#[derive(Default)]
-struct Folders(Mutex<BTreeMap<StudyId, PathBuf>>);
-
-impl Folders {
-    fn put(&self, study: StudyId, folder: PathBuf) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(study, folder);
-    }
-}
+/// Sealed datasets: one folder per study, named NAME-ID.
+struct Folders(PathBuf);
 
 impl Datasets for Folders {
     fn folder(&self, study: StudyId) -> Option<PathBuf> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&study).cloned()
+        let end = format!("-{study}");
+        let mut folders = std::fs::read_dir(&self.0).ok()?.filter_map(Result::ok);
+        let folder = folders.find(|entry| entry.file_name().to_string_lossy().ends_with(&end))?;
+        Some(folder.path()).filter(|folder| folder.join("manifest.json").exists())
     }
 }
 
-async fn serve((config, folders): (Config, Arc<Folders>), studies: PathBuf) -> anyhow::Result<()> {
+async fn serve(config: Config, studies: PathBuf) -> anyhow::Result<()> {
     let interrupted = signals::interrupted()?;
     std::fs::create_dir_all(&config.dir)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", config.dir.display())))?;
     let tls = config.tls.is_some();
     let coordinator = Coordinator::start(config).await.map_err(not_started)?;
+    report_found(&coordinator.found);
     let scheme = if tls { "https" } else { "http" };
     eprintln!("regretta: coordinator at {scheme}://{}", coordinator.address);
     if let Some(address) = coordinator.metrics_address {
         eprintln!("regretta: metrics at http://{address}/metrics");
     }
-    let sealing = tokio::spawn(seal_finished(coordinator.handle(), folders, studies));
+    let sealing = tokio::spawn(seal_finished(coordinator.handle(), studies));
     interrupted.await;
     eprintln!("regretta: stopping; start again on the same folder to go on");
     sealing.abort();
@@ -140,30 +138,32 @@ async fn serve((config, folders): (Config, Arc<Folders>), studies: PathBuf) -> a
 }
 
 /// Seals every study once it is complete.
-async fn seal_finished(handle: Handle, folders: Arc<Folders>, studies: PathBuf) {
+async fn seal_finished(handle: Handle, studies: PathBuf) {
     let mut outcomes = handle.outcomes();
     loop {
         let complete: Vec<StudyId> = outcomes
             .borrow_and_update()
             .iter()
-            .filter(|(study, outcome)| {
-                **outcome == Outcome::Complete && folders.folder(**study).is_none()
-            })
+            .filter(|(_, outcome)| **outcome == Outcome::Complete)
             .map(|(&study, _)| study)
             .collect();
         for study in complete {
-            match seal(&handle, study, &studies).await {
-                Ok(folder) => folders.put(study, folder),
-                Err(error) => tracing::error!(%study, "cannot seal: {error:#}"),
+            let status = handle.status(study).await;
+            if status.is_none_or(|status| status.state() != StudyState::Sealing) {
+                continue;
+            }
+            if let Err(error) = seal(&handle, study, &studies).await {
+                tracing::error!(%study, "cannot seal: {error:#}");
             }
         }
-        if outcomes.changed().await.is_err() {
+        // What could not be sealed, for want of disk space for instance, is tried again.
+        if let Ok(Err(_)) = tokio::time::timeout(RETRY, outcomes.changed()).await {
             return;
         }
     }
 }
 
-async fn seal(handle: &Handle, study: StudyId, studies: &Path) -> anyhow::Result<PathBuf> {
+async fn seal(handle: &Handle, study: StudyId, studies: &Path) -> anyhow::Result<()> {
     let definition = handle.definition(study).await.context("the study is gone")?;
     let plan = definition.plan()?;
     let out = studies.join(format!("{}-{study}", plan.study.name));
@@ -183,8 +183,10 @@ async fn seal(handle: &Handle, study: StudyId, studies: &Path) -> anyhow::Result
         }
         Ok(summaries)
     });
-    let manifest = sealing::seal(handle, study, priors.await??, &out).await?;
+    let priors = priors.await??;
+    // Before the dataset is there to be fetched.
     std::fs::write(out.join("study.toml"), text)?;
+    let manifest = sealing::seal(handle, study, priors, &out).await?;
     tracing::info!(%study, digest = manifest.digest, out = %out.display(), "sealed");
-    Ok(out)
+    Ok(())
 }

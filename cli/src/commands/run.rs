@@ -221,8 +221,7 @@ impl Run<'_> {
             Ok(Outcome::Complete) => {
                 self.say("sealing ...");
                 let sealed = sealing::seal(&handle, study, priors, self.out).await;
-                self.keep_study_file()?;
-                sealed
+                sealed.and_then(|manifest| self.keep_study_file().map(|()| manifest))
             }
             Ok(outcome) => Err(CheckFailed(outcome.to_string()).into()),
             Err(error) => Err(error),
@@ -334,7 +333,8 @@ impl Run<'_> {
     }
 }
 
-fn report_found(found: &Found) {
+/// Tells the user what had to be mended.
+pub(crate) fn report_found(found: &Found) {
     if found.rebuilt {
         eprintln!("regretta: the ledger was missing and has been rebuilt from the segments");
     }

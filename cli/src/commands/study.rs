@@ -16,7 +16,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use super::connection::Connection;
+use super::connection::{Connection, chain};
 use crate::exit::{BadInput, CheckFailed};
 use crate::load::load;
 use crate::progress::Progress;
@@ -137,13 +137,35 @@ impl Common {
 }
 
 /// A refusal of the coordinator as the user should read it.
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 fn refused(status: Status) -> anyhow::Error {
+    // Only what went wrong on the way has a source; an answer has none.
+    if let Some(source) = std::error::Error::source(&status) {
+        return BadInput(format!(
+            "no answer from the coordinator: {}; check its address (https:// if it has certificates), and \
+             that --tls-ca, --tls-cert and --tls-key are of the same `regretta cert` as its own and not expired",
+            chain(source)
+        ))
+        .into();
+    }
     match status.code() {
         Code::InvalidArgument
         | Code::NotFound
         | Code::FailedPrecondition
         | Code::Unauthenticated => BadInput(status.message().to_owned()).into(),
         _ => anyhow::anyhow!("the coordinator answered: {}", status.message()),
+    }
+}
+
+/// The end of a stream that had begun well.
+fn broken(status: Status) -> anyhow::Error {
+    match std::error::Error::source(&status) {
+        Some(source) => anyhow::anyhow!(
+            "the connection to the coordinator broke: {}; its studies go on when it is back, run the same \
+             command again",
+            chain(source)
+        ),
+        None => refused(status),
     }
 }
 
@@ -340,7 +362,7 @@ async fn watch(wanted: &str, common: &Common) -> anyhow::Result<()> {
     let mut statuses = client.watch(request).await.map_err(refused)?.into_inner();
     let mut progress = Progress::new(false, f64::INFINITY);
     let mut last = None;
-    while let Some(status) = statuses.message().await.map_err(refused)? {
+    while let Some(status) = statuses.message().await.map_err(broken)? {
         progress.show(&status);
         last = Some(status);
     }
@@ -372,7 +394,7 @@ async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> 
     let mut chunks = client.fetch_results(request).await.map_err(refused)?.into_inner();
     let mut open: Option<(PathBuf, std::fs::File)> = None;
     let mut files = 0;
-    while let Some(chunk) = chunks.message().await.map_err(refused)? {
+    while let Some(chunk) = chunks.message().await.map_err(broken)? {
         let ResultPart { name, data, last } = ResultPart::try_from(chunk)?;
         let path = out.join(&name);
         let partial = out.join(format!("{name}.partial"));

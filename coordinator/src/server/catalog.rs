@@ -59,6 +59,8 @@ pub(super) struct Entry {
     contents: Vec<Contents>,
     /// Cells that have all they need, and how many replicates that is.
     pub(super) closed: BTreeMap<CellId, u64>,
+    /// The dataset of this plan is in place.
+    pub(super) sealed: bool,
 }
 
 impl Entry {
@@ -70,8 +72,8 @@ impl Entry {
     ) -> Self {
         let contents = plan.cells.iter().map(|cell| Contents::of(&plan, cell)).collect();
         let revision = plan.revision();
-        let closed = BTreeMap::new();
-        Self { plan: Arc::new(plan), revision, file_name, text, files, contents, closed }
+        let (plan, closed) = (Arc::new(plan), BTreeMap::new());
+        Self { plan, revision, file_name, text, files, contents, closed, sealed: false }
     }
 
     /// A cell and what its shards hold.

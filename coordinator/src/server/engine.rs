@@ -158,6 +158,11 @@ impl Engine {
         }
     }
 
+    /// The same where nothing comes of it: nobody works yet, and the outcome is known.
+    pub(super) fn tell_silently(&mut self, event: Event) {
+        self.core.handle(self.started.elapsed(), event);
+    }
+
     async fn call(&mut self, call: Call) {
         match call {
             Call::Register { name, slots, previous, reply } => {
@@ -246,7 +251,11 @@ impl Engine {
         Some(std::mem::take(&mut session.revoked))
     }
 
+    /// A worker gives a lease back; one that it does not hold stays with whoever holds it.
     fn abandon(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: String) {
+        if self.leases.of(worker, epoch).is_none() {
+            return;
+        }
         self.end(epoch);
         self.metrics.retries.add(1);
         self.tell(Event::Abandoned { worker, epoch, reason });

@@ -288,11 +288,15 @@ async fn router(
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<WorkersServer<WorkerService>>().await;
     reporter.set_serving::<StudiesServer<StudyService>>().await;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(proto::FILE_DESCRIPTOR_SET)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .expect("the descriptors were made by the compiler");
+    let descriptors = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(proto::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let compiled = "the descriptors were made by the compiler";
+    let reflection = descriptors().build_v1().expect(compiled);
+    // grpcio-reflection asks for nothing newer.
+    let reflection_alpha = descriptors().build_v1alpha().expect(compiled);
     let mut server = Server::builder()
         .max_concurrent_streams(STREAMS)
         .http2_keepalive_interval(Some(KEEPALIVE))
@@ -303,6 +307,7 @@ async fn router(
     Ok(server
         .add_service(health)
         .add_service(InterceptedService::new(reflection, guard.clone()))
+        .add_service(InterceptedService::new(reflection_alpha, guard.clone()))
         .add_service(InterceptedService::new(workers, guard.clone()))
         .add_service(InterceptedService::new(studies, guard)))
 }

@@ -36,7 +36,8 @@ impl Engine {
     fn state(&self, study: StudyId) -> v1::StudyState {
         match self.outcome(study) {
             None | Some(Outcome::Running) => v1::StudyState::Running,
-            Some(Outcome::Complete) => v1::StudyState::Done,
+            Some(Outcome::Complete) if self.is_sealed(study) => v1::StudyState::Done,
+            Some(Outcome::Complete) => v1::StudyState::Sealing,
             Some(Outcome::Cancelled) => v1::StudyState::Cancelled,
             Some(Outcome::Quarantined(_) | Outcome::Alarmed(_) | Outcome::Failed(_)) => {
                 v1::StudyState::Failed

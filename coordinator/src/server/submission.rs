@@ -83,7 +83,7 @@ impl Engine {
         }
     }
 
-    /// Takes a study of the ledger up again; one that has ended is only known.
+    /// Takes a study of the ledger up again; one that was stopped is only known.
     pub(super) async fn restore(&mut self, stored: StoredStudy) -> Result<(), SubmitError> {
         let mut files = Vec::new();
         for (path, digest) in &stored.files {
@@ -96,7 +96,9 @@ impl Engine {
             .map(|((path, bytes), (_, digest))| (path.clone(), *digest, bytes.len() as u64))
             .collect();
         let entry = Entry::new(plan, definition.file_name, definition.text, files);
-        if self.single || stored.state != State::Active {
+        // One that was done goes through the core again, and is sealed where it had not come to that.
+        let goes_on = matches!(stored.state, State::Active | State::Done);
+        if self.single || !goes_on {
             let outcome = match stored.state {
                 State::Active => Outcome::Running,
                 State::Done => Outcome::Complete,
@@ -104,10 +106,24 @@ impl Engine {
                 State::Alarmed => Outcome::Alarmed(stored.reason),
             };
             self.announce(stored.id, outcome);
+            if !self.single {
+                self.remember(&entry).await?;
+            }
             self.studies.insert(stored.id, entry);
             return Ok(());
         }
         self.activate(entry, Quarantine::Kept).await
+    }
+
+    /// Lets the core know of a study that was stopped, so that its progress can be shown.
+    async fn remember(&mut self, entry: &Entry) -> Result<(), SubmitError> {
+        let study = entry.plan.id;
+        let mut past = self.past(study).await?;
+        let stale = past.stale(entry);
+        past.shards.retain(|shard| !stale.contains(&shard.row.cell));
+        self.tell_silently(Event::Submit(past.work(entry)));
+        self.tell_silently(Event::Cancel { study });
+        Ok(())
     }
 
     /// Gives the core what is left to do.
@@ -149,6 +165,11 @@ impl Engine {
         true
     }
 
+    /// Whether the dataset of a study, as it is now, is in place.
+    pub(super) fn is_sealed(&self, study: StudyId) -> bool {
+        self.studies.get(&study).is_some_and(|entry| entry.sealed)
+    }
+
     /// The shards of a study that is complete, cell by cell.
     async fn results(&mut self, study: StudyId) -> Result<Option<Results>, store::Error> {
         let Some(entry) = self.studies.get(&study) else { return Ok(None) };
@@ -178,7 +199,11 @@ impl Engine {
             .iter()
             .map(|(&cell, &replicates)| store::SealedCell { cell, replicates })
             .collect();
-        self.store.mark_sealed(study, digest, &cells).await
+        self.store.mark_sealed(study, digest, &cells).await?;
+        if let Some(entry) = self.studies.get_mut(&study) {
+            entry.sealed = true;
+        }
+        Ok(())
     }
 }
 

@@ -106,16 +106,16 @@ impl TryFrom<v1::RegisterReply> for Registered {
     type Error = Invalid;
 
     fn try_from(message: v1::RegisterReply) -> Result<Self, Invalid> {
-        let heartbeat = number("heartbeat_seconds", message.heartbeat_seconds, 1, LONGEST)?;
+        let heartbeat = number("heartbeat_ms", message.heartbeat_ms, 1, 1000 * LONGEST)?;
         let least = u64::from(heartbeat) + 1;
-        let lease = number("lease_seconds", message.lease_seconds, least, 24 * LONGEST)?;
+        let lease = number("lease_ms", message.lease_ms, least, 24_000 * LONGEST)?;
         let most = u32::MAX.into();
         let longest = number("max_message_bytes", message.max_message_bytes, 1, most)? as usize;
         let batch = number("max_batch_bytes", message.max_batch_bytes, LEAST_BATCH_BYTES, most)?;
         Ok(Self {
             worker_id: message.worker_id,
-            heartbeat: Duration::from_secs(heartbeat.into()),
-            lease: Duration::from_secs(lease.into()),
+            heartbeat: Duration::from_millis(heartbeat.into()),
+            lease: Duration::from_millis(lease.into()),
             max_message_bytes: longest.min(MAX_MESSAGE_BYTES),
             max_batch_bytes: (batch as usize).min(crate::limits::MAX_BATCH_BYTES),
         })
@@ -126,8 +126,8 @@ impl From<Registered> for v1::RegisterReply {
     fn from(registered: Registered) -> Self {
         Self {
             worker_id: registered.worker_id,
-            heartbeat_seconds: registered.heartbeat.as_secs() as u32,
-            lease_seconds: registered.lease.as_secs() as u32,
+            heartbeat_ms: registered.heartbeat.as_millis() as u32,
+            lease_ms: registered.lease.as_millis() as u32,
             max_message_bytes: registered.max_message_bytes as u32,
             max_batch_bytes: registered.max_batch_bytes as u32,
         }

@@ -12,6 +12,7 @@ use proto::convert::{Registered, Registration};
 use proto::limits::MAX_MESSAGE_BYTES;
 use proto::v1;
 use proto::v1::workers_client::WorkersClient;
+use rustls::AlertDescription as Alert;
 use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
@@ -195,7 +196,11 @@ impl Coordinator {
             Code::Unauthenticated | Code::PermissionDenied => Error::Unauthorized(said),
             Code::FailedPrecondition | Code::InvalidArgument => Error::Refused(said),
             Code::Unimplemented => Error::NoCoordinator(self.address.clone()),
-            code => return Failed::ForNow(format!("{code:?}: {said}")),
+            // What went wrong on the way says more than its name.
+            code => {
+                let why = status.source().map_or(said, chain);
+                return Failed::ForNow(format!("{code:?}: {why}"));
+            }
         })
     }
 }
@@ -222,28 +227,32 @@ fn certificate_fault(error: &(dyn StdError + 'static)) -> Option<String> {
         let tls = within.and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match tls.or_else(|| error.downcast_ref()) {
             Some(fault @ rustls::Error::InvalidCertificate(_)) => return Some(fault.to_string()),
-            Some(fault @ rustls::Error::AlertReceived(alert)) if about_certificates(*alert) => {
+            Some(fault @ rustls::Error::AlertReceived(alert))
+                if ABOUT_CERTIFICATES.contains(alert) =>
+            {
                 return Some(format!("the coordinator refuses this worker's: {fault}"));
             }
             _ => next = error.source(),
         }
     }
-    None
+    // Behind HTTP/2 the alert is only in the text: a client hears of it after its own handshake.
+    let text = chain(error);
+    let (_, alert) = text.split_once("received fatal alert: ")?;
+    let known = ABOUT_CERTIFICATES.iter().any(|known| alert.starts_with(&format!("{known:?}")));
+    known.then(|| format!("the coordinator refuses this worker's: {alert}"))
 }
 
-fn about_certificates(alert: rustls::AlertDescription) -> bool {
-    use rustls::AlertDescription as Alert;
-    matches!(
-        alert,
-        Alert::BadCertificate
-            | Alert::UnsupportedCertificate
-            | Alert::CertificateRevoked
-            | Alert::CertificateExpired
-            | Alert::CertificateUnknown
-            | Alert::UnknownCA
-            | Alert::CertificateRequired
-    )
-}
+/// DecryptError is what another authority of the same name gives.
+const ABOUT_CERTIFICATES: [Alert; 8] = [
+    Alert::BadCertificate,
+    Alert::UnsupportedCertificate,
+    Alert::CertificateRevoked,
+    Alert::CertificateExpired,
+    Alert::CertificateUnknown,
+    Alert::UnknownCA,
+    Alert::CertificateRequired,
+    Alert::DecryptError,
+];
 
 #[cfg(test)]
 mod tests {

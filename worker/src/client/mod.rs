@@ -144,7 +144,11 @@ pub enum Error {
     #[error("{0} is no regretta coordinator, or one of another version; check the address")]
     NoCoordinator(String),
     /// Out of reach for too long.
-    #[error("{address} could not be reached for {seconds} s: {last}")]
+    #[error(
+        "{address} could not be reached for {seconds} s: {last}; check that the coordinator runs there, \
+         that the address begins with https:// if it has certificates, and that this worker's are of the \
+         same regretta cert and not expired"
+    )]
     Unreachable {
         /// The coordinator.
         address: String,

@@ -1,0 +1,233 @@
+//! A coordinator and workers as processes: studies end to end, and what happens when one of them is
+//! stopped, stalled, killed or restarted.
+
+mod common;
+#[path = "common/service.rs"]
+mod service;
+
+use std::time::Duration;
+
+use common::{Bench, STUDY, stderr};
+use rustix::process::Signal;
+use service::{Process, Service, digest, until};
+
+/// Takes two workers some seconds, in many shards.
+fn long_study() -> String {
+    STUDY.replace("replicates = 300", "replicates = 6000").replace("small", "long")
+}
+
+const SMALL_SHARDS: [&str; 4] = ["--shard-records", "512", "--shard-seconds", "0.2"];
+
+fn whole(bench: &Bench, study: &str) -> String {
+    bench.run(study, &format!("whole-{study}"), &[])["digest"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_study_is_submitted_followed_and_fetched() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    let other = STUDY.replace("small", "other").replace("seed = 7", "seed = 8");
+    bench.write("other.toml", &other);
+    let (small, other) = (whole(&bench, "study.toml"), whole(&bench, "other.toml"));
+    let service = Service::start(&bench, &["--check", "0.5"]);
+    let id = service.submit(&bench, "study.toml");
+    service.submit(&bench, "other.toml");
+    let listed = service.ask(&bench, &["list"]);
+    let states: Vec<_> = listed.as_array().unwrap().iter().map(|s| s["state"].clone()).collect();
+    assert_eq!(states, ["running", "running"], "{listed}");
+    let status = service.ask(&bench, &["status", "small"]);
+    assert_eq!((&status["study"], &status["trials_done"]), (&id.clone().into(), &0.into()));
+    let early = service.study(&bench, &["fetch", "small", "--out", "early"]);
+    assert_eq!(early.status.code(), Some(2), "{}", stderr(&early));
+    assert!(stderr(&early).contains("watch it until it is done"), "{}", stderr(&early));
+
+    let workers = ["one", "two"].map(|name| service.worker(&bench, name, &[]));
+    // By the beginning of its id, and by its name.
+    assert_eq!(service.result(&bench, &id[..6], "fetched"), small);
+    assert_eq!(service.result(&bench, "other", "fetched-other"), other);
+    assert!(bench.records("whole-study.toml") == bench.records("fetched"));
+    let study = std::fs::read_to_string(bench.path("fetched/study.toml")).unwrap();
+    assert_eq!(study, STUDY);
+    let again = service.study(&bench, &["fetch", "small", "--out", "fetched"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("choose another --out"), "{}", stderr(&again));
+    let unknown = service.study(&bench, &["status", "nothing"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("regretta study list"), "{}", stderr(&unknown));
+
+    for (name, expected) in [
+        ("regretta_trials_total", 2 * 1500),
+        ("regretta_records_total", 2 * 1500 * 2),
+        ("regretta_alarms_total", 0),
+        ("regretta_commit_failures_total", 0),
+        ("regretta_leases_held", 0),
+        ("regretta_workers", 2),
+    ] {
+        assert_eq!(service.metric(name), expected, "{}", service.metrics_page());
+    }
+    let (leases, retries) =
+        (service.metric("regretta_leases_total"), service.metric("regretta_retries_total"));
+    let kept = service.metric("regretta_shards_total") + service.metric("regretta_checks_total");
+    assert!(service.metric("regretta_checks_total") > 0);
+    assert_eq!(leases, kept + retries);
+    for worker in workers {
+        worker.signal(Signal::TERM);
+        let (status, said) = worker.wait();
+        assert_eq!(status.code(), Some(0), "{said}");
+    }
+}
+
+#[test]
+fn a_grown_study_is_sealed_again_and_outlives_a_restart() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    let grown = STUDY.replace("replicates = 300", "replicates = 500");
+    bench.write("grown.toml", &grown);
+    let (small, large) = (whole(&bench, "study.toml"), whole(&bench, "grown.toml"));
+    let service = Service::start(&bench, &[]);
+    let worker = service.worker(&bench, "one", &[]);
+    service.submit(&bench, "study.toml");
+    assert_eq!(service.result(&bench, "small", "first"), small);
+    service.submit(&bench, "grown.toml");
+    assert_eq!(service.result(&bench, "small", "second"), large);
+    let shrunk = service.study(&bench, &["submit", "study.toml"]);
+    assert_eq!(shrunk.status.code(), Some(2), "{}", stderr(&shrunk));
+    assert!(stderr(&shrunk).contains("can be added, not taken away"), "{}", stderr(&shrunk));
+
+    service.process.signal(Signal::TERM);
+    let (status, said) = service.process.wait();
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(said.contains("start again on the same folder"), "{said}");
+    drop(worker);
+    let service = Service::start(&bench, &[]);
+    assert_eq!(service.result(&bench, "small", "third"), large);
+}
+
+#[test]
+fn a_cancelled_study_goes_on_when_it_is_submitted_again() {
+    let bench = Bench::new();
+    bench.write("study.toml", &long_study());
+    let expected = whole(&bench, "study.toml");
+    let service = Service::start(&bench, &SMALL_SHARDS);
+    service.submit(&bench, "study.toml");
+    let worker = service.worker(&bench, "one", &[]);
+    service.wait_for_trials(&bench, "long", 500);
+    let cancelled = service.study(&bench, &["cancel", "long"]);
+    assert!(cancelled.status.success(), "{}", stderr(&cancelled));
+    let status = service.ask(&bench, &["watch", "long"]);
+    assert_eq!(status["state"], "cancelled");
+    let kept = status["trials_done"].as_u64().unwrap();
+    assert!((500..30_000).contains(&kept), "{kept}");
+    service.submit(&bench, "study.toml");
+    assert_eq!(service.result(&bench, "long", "out"), expected);
+    drop(worker);
+}
+
+#[test]
+fn a_stalled_worker_that_comes_back_changes_nothing() {
+    let bench = Bench::new();
+    bench.write("study.toml", &long_study());
+    let expected = whole(&bench, "study.toml");
+    let service = Service::start(&bench, &[&SMALL_SHARDS[..], &["--lease-seconds", "1"]].concat());
+    service.submit(&bench, "study.toml");
+    let stalled = service.worker(&bench, "stalled", &[]);
+    service.wait_for_trials(&bench, "long", 200);
+    stalled.signal(Signal::STOP);
+    until("its leases expire", || service.metric("regretta_worker_deaths_total") > 0);
+    stalled.signal(Signal::CONT);
+    let helper = service.worker(&bench, "helper", &[]);
+    assert_eq!(service.result(&bench, "long", "out"), expected);
+    for mut worker in [stalled, helper] {
+        assert!(worker.is_running(), "{}", worker.said());
+        worker.signal(Signal::TERM);
+        assert_eq!(worker.wait().0.code(), Some(0));
+    }
+}
+
+#[test]
+fn a_killed_worker_loses_nothing() {
+    let bench = Bench::new();
+    bench.write("study.toml", &long_study());
+    let expected = whole(&bench, "study.toml");
+    let service = Service::start(&bench, &[&SMALL_SHARDS[..], &["--lease-seconds", "1"]].concat());
+    service.submit(&bench, "study.toml");
+    for number in 0..3 {
+        let killed = service.worker(&bench, &format!("killed-{number}"), &[]);
+        let before = service.ask(&bench, &["status", "long"])["trials_done"].as_u64().unwrap();
+        service.wait_for_trials(&bench, "long", before + 1);
+        killed.kill();
+    }
+    let last = service.worker(&bench, "last", &[]);
+    assert_eq!(service.result(&bench, "long", "out"), expected);
+    drop(last);
+}
+
+#[test]
+fn a_coordinator_is_killed_and_restarted_under_running_workers() {
+    let bench = Bench::new();
+    bench.write("study.toml", &long_study());
+    let expected = whole(&bench, "study.toml");
+    let mut service = Service::start(&bench, &SMALL_SHARDS);
+    let listen = service.address.to_string();
+    service.submit(&bench, "study.toml");
+    let workers = ["one", "two"].map(|name| service.worker(&bench, name, &[]));
+    let mut done = 0;
+    for _ in 0..3 {
+        service.wait_for_trials(&bench, "long", done + 1);
+        service.process.kill();
+        service = Service::listen(&bench, &listen, &SMALL_SHARDS);
+        done = service.ask(&bench, &["status", "long"])["trials_done"].as_u64().unwrap();
+        assert!(done > 0, "what was acknowledged is there after the restart");
+    }
+    assert_eq!(service.result(&bench, "long", "out"), expected);
+    for mut worker in workers {
+        assert!(worker.is_running(), "{}", worker.said());
+    }
+}
+
+#[test]
+fn a_stopped_worker_and_a_stopped_coordinator_say_goodbye() {
+    let bench = Bench::new();
+    bench.write("study.toml", &STUDY.replace("replicates = 300", "replicates = 1000000"));
+    let service = Service::start(&bench, &SMALL_SHARDS);
+    service.submit(&bench, "study.toml");
+    let worker = service.worker(&bench, "leaving", &[]);
+    let stays = service.worker(&bench, "staying", &[]);
+    service.wait_for_trials(&bench, "small", 500);
+    worker.signal(Signal::TERM);
+    let (status, said) = worker.wait();
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(said.contains("trials in"), "{said}");
+    // What it held is free at once: nobody has to wait for a lease of 30 s.
+    until("its leases are given back", || service.metric("regretta_worker_deaths_total") == 0);
+    let watching =
+        Process::start(bench.command(&["study", "watch", "small", "--coordinator", &service.url]));
+    service.process.signal(Signal::TERM);
+    let url = service.url.clone();
+    let (status, said) = service.process.wait();
+    assert_eq!(status.code(), Some(0), "{said}");
+    let (watched, why) = watching.wait();
+    assert_eq!(watched.code(), Some(1), "{why}");
+    assert!(why.contains("when it is back"), "{why}");
+    // A worker waits for the coordinator to come back, unless it was told how long.
+    std::thread::sleep(Duration::from_millis(300));
+    let mut stays = stays;
+    assert!(stays.is_running());
+    let arguments = ["worker", "--coordinator", &url, "--patience", "1"];
+    let (status, said) = Process::start(bench.command(&arguments)).wait();
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("could not be reached"), "{said}");
+}
+
+#[test]
+fn a_dataset_that_was_fetched_is_the_dataset_of_a_run() {
+    let bench = Bench::new();
+    let summary = STUDY.replace("seed = 7", "seed = 7\ndetail = \"summary\"");
+    bench.write("study.toml", &summary);
+    let expected = whole(&bench, "study.toml");
+    let service = Service::start(&bench, &["--shard-records", "64"]);
+    service.submit(&bench, "study.toml");
+    let _worker = service.worker(&bench, "one", &[]);
+    assert_eq!(service.result(&bench, "small", "out"), expected);
+    assert_eq!(digest(&bench.path("whole-study.toml")), expected);
+}
