@@ -164,6 +164,9 @@ impl Manifest {
     }
 
     /// The file's text.
+    ///
+    /// # Panics
+    /// Never: a manifest has text keys and finite numbers.
     pub fn text(&self) -> String {
         let text = serde_json::to_string_pretty(self);
         text.expect("a manifest has text keys and finite numbers") + "\n"

@@ -1,5 +1,6 @@
 //! A running study as people watch it: bars on a terminal, plain lines elsewhere.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -93,10 +94,12 @@ impl Progress {
         let mut text = format!("so far {refutations} rows refuted, {confirmations} confirmed");
         if let Some(row) = rows.iter().find(refuted) {
             let coverage = 1.0 - row.violations as f64 / row.trials.max(1) as f64;
-            text.push_str(&format!(
+            // Writing to a string cannot fail.
+            _ = write!(
+                text,
                 ", first {} at t = {}, delta = {} (coverage {coverage:.4})",
                 row.claim, row.t, row.delta
-            ));
+            );
         }
         text
     }
@@ -134,7 +137,7 @@ fn label(cell: &CellStatus) -> String {
         label.push_str(" (decided)");
     }
     if cell.failures > 0 {
-        label.push_str(&format!(" ({} failed)", cell.failures));
+        _ = write!(label, " ({} failed)", cell.failures);
     }
     label
 }

@@ -122,8 +122,7 @@ fn bare(text: &str) -> f64 {
     let limit = MemoryLimit { bytes: 1 << 30, state_per_point: 0 };
     let prior = Prior::build(&plan.priors[0].spec, &Files::default(), limit).expect("a prior");
     let cell = &plan.cells[0];
-    let trials =
-        Trials::new(&prior, cell.cell, plan.study.seed, &cell.checkpoints, Cpu::detect());
+    let trials = Trials::new(&prior, cell.cell, plan.study.seed, &cell.checkpoints, Cpu::detect());
     let trials = trials.expect("trials that can run");
     let began = Instant::now();
     let mut records = 0_u64;

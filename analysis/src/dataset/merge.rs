@@ -66,9 +66,9 @@ impl<I: Iterator<Item = Result<Batch, Source>>> Side<I> {
             while !rows.is_empty() {
                 let middle = rows.start.midpoint(rows.end);
                 if key(&head, middle) < before {
-                    rows.start = middle + 1
+                    rows.start = middle + 1;
                 } else {
-                    rows.end = middle
+                    rows.end = middle;
                 }
             }
             rows.start

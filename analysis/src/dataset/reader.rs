@@ -90,7 +90,7 @@ fn batches(frame: &DataFrame, name: &str, first: usize) -> Result<VecDeque<Batch
     while start < frame.height() {
         let cell = cells.get(start);
         let length = (start..frame.height()).take_while(|&row| cells.get(row) == cell).count();
-        let rows = frame.slice(start as i64, length);
+        let rows = frame.slice(start.cast_signed() as i64, length);
         ready.push_back(batch(&rows, cell, name, first + start)?);
         start += length;
     }

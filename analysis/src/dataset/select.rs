@@ -36,7 +36,8 @@ fn kept(batch: Batch, selection: &Selection) -> Vec<Batch> {
         }
         row += length;
     }
-    if parts.as_slice() == [0..batch.len()] {
+    let whole = 0..batch.len();
+    if parts.len() == 1 && parts[0] == whole {
         return vec![batch];
     }
     parts.into_iter().map(|rows| batch.slice(rows)).collect()

@@ -58,7 +58,7 @@ fn row(prior: &PriorSummary, at: usize, dimensions: u32) -> Vec<Datum> {
     let d = prior.d as usize;
     let coordinates = prior.points[at * d..(at + 1) * d].iter().map(|&x| Datum::Float(x));
     let beyond = std::iter::repeat_n(Datum::Null, dimensions as usize - d);
-    let mut row = vec![Datum::Integer(prior.index.into()), Datum::Integer(at as i64)];
+    let mut row = vec![Datum::Integer(prior.index.into()), Datum::Integer(at.cast_signed() as i64)];
     row.extend(coordinates.chain(beyond));
     row.push(Datum::Float(prior.mean[at]));
     row

@@ -45,7 +45,7 @@ struct Report {
     study: String,
     name: String,
     out: PathBuf,
-    cells: Vec<Cell>,
+    cells: Vec<CellRow>,
     trials: u128,
     records: u128,
     workers: usize,
@@ -59,7 +59,7 @@ struct Report {
 }
 
 #[derive(Serialize)]
-struct Cell {
+struct CellRow {
     cell: String,
     label: String,
     checkpoints: usize,
@@ -92,7 +92,7 @@ fn report(loaded: &Loaded, arguments: &Arguments) -> anyhow::Result<Report> {
     let existing = existing::look(&out, plan)?;
     let calibration = calibrate(loaded)?;
     let workers = super::workers(arguments.workers)?;
-    let cell = |(cell, seconds): (&study::plan::PlannedCell, &f64)| Cell {
+    let cell = |(cell, seconds): (&study::plan::PlannedCell, &f64)| CellRow {
         cell: cell.id.to_string(),
         label: plan.label(cell),
         checkpoints: cell.checkpoints.len(),

@@ -14,6 +14,8 @@ use coordinator::server::{
 };
 use coordinator::store;
 use proto::v1::StudyStatus;
+use rand::TryRng;
+use rand::rngs::SysRng;
 use serde::Serialize;
 use study::StudyId;
 use tokio::task::JoinSet;
@@ -350,12 +352,11 @@ pub(crate) fn report_found(found: &Found) {
 /// What a user can mend is bad input, the rest an internal error.
 pub(crate) fn not_started(error: StartError) -> anyhow::Error {
     match error {
-        StartError::Store(store::Error::Ledger { .. }) => error.into(),
+        StartError::Study(_) | StartError::Store(store::Error::Ledger { .. }) => error.into(),
         StartError::Store(_)
         | StartError::Exposed(_)
         | StartError::Listen { .. }
         | StartError::Tls(_) => BadInput(error.to_string()).into(),
-        StartError::Study(_) => error.into(),
     }
 }
 
@@ -370,7 +371,7 @@ fn refused(error: SubmitError) -> anyhow::Error {
 
 /// 256 random bits.
 pub(crate) fn random_token() -> anyhow::Result<Token> {
-    let bytes: [u8; 32] = rand::random();
-    let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Token::new(&text)?)
+    let mut bytes = [0; 32];
+    SysRng.try_fill_bytes(&mut bytes).context("the system has no random numbers")?;
+    Ok(Token::new(&blake3::Hash::from_bytes(bytes).to_hex())?)
 }

@@ -1,6 +1,7 @@
 //! Running the binary in a folder of its own.
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use subtle::ConstantTimeEq;
+use tonic::metadata::MetadataValue;
 use tonic::service::Interceptor;
 use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
 use tonic::{Request, Status};
@@ -76,7 +77,7 @@ impl Guard {
         if self.certificates && certified {
             return true;
         }
-        let shown = request.metadata().get("authorization").map(|value| value.as_bytes());
+        let shown = request.metadata().get("authorization").map(MetadataValue::as_bytes);
         let shown = shown.and_then(|value| value.strip_prefix(BEARER.as_bytes()));
         match (&self.token, shown) {
             (Some(token), Some(shown)) => bool::from(token.0.as_bytes().ct_eq(shown)),

@@ -284,11 +284,11 @@ impl Engine {
             }
             Command::Reject { worker, epoch, reason } => {
                 tracing::warn!(%worker, lease = %epoch, %reason, "a shard was refused");
-                self.retire(worker, epoch, reason.to_string());
+                self.retire(worker, epoch, &reason.to_string());
             }
             Command::Revoke { worker, epoch, reason } => {
                 tracing::debug!(%worker, lease = %epoch, %reason, "a lease was revoked");
-                self.retire(worker, epoch, reason.to_string());
+                self.retire(worker, epoch, &reason.to_string());
             }
             Command::RecordDeath { study, cell, range, deaths, worker, reason } => {
                 self.metrics.deaths.add(1);
@@ -407,7 +407,7 @@ impl Engine {
                 let fatal = error.needs_attention().then(|| error.to_string());
                 self.tell(Event::CommitFailed { epoch, reason: error.to_string() });
                 if let Some(reason) = fatal.filter(|_| self.single) {
-                    self.stall(reason);
+                    self.stall(&reason);
                 }
             }
             Done::Noted(Ok(())) => {}
@@ -417,26 +417,26 @@ impl Engine {
 
     /// The disk refuses: whoever waits for the folder's study is told why. Running it again resumes
     /// it; a coordinator of many studies goes on trying instead.
-    fn stall(&mut self, reason: String) {
+    fn stall(&mut self, reason: &str) {
         let studies: Vec<StudyId> = self.studies.keys().copied().collect();
         for study in studies {
             self.outcomes.send_modify(|outcomes| {
                 let outcome = outcomes.entry(study).or_insert(Outcome::Running);
                 if *outcome == Outcome::Running {
-                    *outcome = Outcome::Failed(reason.clone());
+                    *outcome = Outcome::Failed(reason.to_owned());
                 }
             });
         }
     }
 
     /// A lease is over without its shard: drop what came, and tell the worker.
-    fn retire(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: String) {
+    fn retire(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: &str) {
         self.end(epoch);
         self.metrics.retries.add(1);
         if let Some(session) = self.sessions.get_mut(&worker) {
-            session.revoked.push((epoch, reason.clone()));
+            session.revoked.push((epoch, reason.to_owned()));
         }
-        self.reply(worker, Reply::Rejected { lease: epoch.0, reason: convert::reason(&reason) });
+        self.reply(worker, Reply::Rejected { lease: epoch.0, reason: convert::reason(reason) });
     }
 
     /// Sends a worker what has become of a shard. One that does not listen hears of it by losing

@@ -84,7 +84,7 @@ impl AsyncRead for Connection {
                 ready!(silent.as_mut().poll(context));
                 Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "nothing was said")))
             }
-            done => {
+            done @ Poll::Ready(_) => {
                 if buffer.filled().len() > before {
                     self.silent = None;
                 }
