@@ -1,6 +1,8 @@
 //! A coordinator and workers as processes: studies end to end, and what happens when one of them is
 //! stopped, stalled, killed or restarted.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 #[path = "common/service.rs"]
 mod service;

@@ -173,7 +173,7 @@ mod tests {
 
         #[test]
         fn noise_is_never_a_frame(noise in proptest::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert_eq!(ends(&noise), vec![]);
+            prop_assert_eq!(ends(&noise), Vec::<u64>::new());
         }
     }
 }
