@@ -1,5 +1,7 @@
 //! Who may come in, and what strangers can do at the door.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 #[path = "common/service.rs"]
 mod service;

@@ -1,6 +1,8 @@
 //! A disk that fills up, files that are damaged, folders that cannot be written to: a clear error, and
 //! running again gives what an undisturbed run gives.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 #[path = "common/service.rs"]
 mod service;

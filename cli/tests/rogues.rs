@@ -1,6 +1,8 @@
 //! Workers that lie, disappear or meddle with what is not theirs: they are refused or found out, and
 //! the study ends as it should.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 #[path = "common/rogue.rs"]
 mod rogue;
@@ -63,9 +65,9 @@ async fn a_worker_that_returns_wrong_records_is_found_and_named() {
 /// Something that is not what was leased, and what is said about it.
 type Fault = (&'static str, fn(&Lease, v1::Part, v1::Finish) -> Vec<Message>);
 
-fn with_batch(part: v1::Part, change: impl Fn(&Batch) -> Vec<u8>) -> Message {
+fn with_batch(part: &v1::Part, change: impl Fn(&Batch) -> Vec<u8>) -> Message {
     let batch = Batch::decode(&part.batch).unwrap();
-    Message::Part(v1::Part { batch: change(&batch).into(), ..part })
+    Message::Part(v1::Part { batch: change(&batch).into(), ..*part })
 }
 
 fn of_cell(batch: &Batch, cell: CellId) -> Vec<u8> {
@@ -78,12 +80,12 @@ fn of_cell(batch: &Batch, cell: CellId) -> Vec<u8> {
 const FAULTS: [Fault; 9] = [
     ("came under a lease of another", |_, part, finish| {
         let other = |batch: &Batch| of_cell(batch, CellId(batch.cell().0 ^ 1));
-        vec![with_batch(part, other), Message::Finish(finish)]
+        vec![with_batch(&part, other), Message::Finish(finish)]
     }),
     ("is not due", |_, part, finish| {
         // The second half first: replicates that were leased, out of order.
         let half = |batch: &Batch| batch.slice(batch.len() / 2..batch.len()).encode();
-        vec![with_batch(part, half), Message::Finish(finish)]
+        vec![with_batch(&part, half), Message::Finish(finish)]
     }),
     ("is not due", |_, part, finish| {
         let again = v1::Part { sequence: 1, ..part.clone() };

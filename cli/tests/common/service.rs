@@ -128,9 +128,7 @@ impl Service {
                 Some(line.split_once(mark)?.1.trim().to_owned())
             };
             let place = after("coordinator at ").zip(after("metrics at http://"));
-            if place.is_none() && !process.is_running() {
-                panic!("the coordinator ended: {said}");
-            }
+            assert!(place.is_some() || process.is_running(), "the coordinator ended: {said}");
             found = place;
             found.is_some()
         });
