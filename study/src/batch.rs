@@ -274,7 +274,7 @@ impl Batch {
                         Kind::Integer => 2,
                         Kind::Float => 3,
                     };
-                    digest.u64(kind).u64(values.bits[row]);
+                    digest.pair(kind, values.bits[row]);
                 } else {
                     digest.u64(0);
                 }
@@ -407,6 +407,11 @@ impl Values {
             }
             _ => return Err(DecodeError::Value { row: 0, column: "" }),
         };
+        if mark == EVERY && kind != Kind::Bool {
+            let words = input.take(rows * 8)?.as_chunks().0;
+            let bits = words.iter().map(|&word| u64::from_le_bytes(word)).collect();
+            return Ok(Self { bits, present });
+        }
         let mut bits = Vec::with_capacity(rows);
         for &present in &present {
             bits.push(match kind {

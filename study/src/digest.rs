@@ -60,6 +60,15 @@ impl Digest {
         hasher.update(&self.pending).finalize()
     }
 
+    /// Two counts, as two calls of [`Self::u64`] would feed them; records are made of such pairs.
+    pub(crate) fn pair(&mut self, first: u64, second: u64) -> &mut Self {
+        let mut bytes = [b'u'; 18];
+        bytes[1..9].copy_from_slice(&first.to_le_bytes());
+        bytes[10..].copy_from_slice(&second.to_le_bytes());
+        self.pending.extend_from_slice(&bytes);
+        self
+    }
+
     fn fixed(&mut self, kind: u8, bits: u64) -> &mut Self {
         self.pending.push(kind);
         self.pending.extend_from_slice(&bits.to_le_bytes());
@@ -105,6 +114,11 @@ mod tests {
         for (i, a) in all.iter().enumerate() {
             assert!(all[..i].iter().all(|b| a != b), "{i}");
         }
+    }
+
+    #[test]
+    fn a_pair_is_two_counts() {
+        assert_eq!(digest(|d| _ = d.pair(3, u64::MAX)), digest(|d| _ = d.u64(3).u64(u64::MAX)));
     }
 
     #[test]

@@ -189,9 +189,9 @@ impl Record {
             for column in COLUMNS {
                 match (column.value)(measurement) {
                     Value::Null => digest.u64(0),
-                    Value::Bool(flag) => digest.u64(1).u64(flag.into()),
-                    Value::Integer(value) => digest.u64(2).u64(value.cast_unsigned()),
-                    Value::Float(value) => digest.u64(3).u64(value.to_bits()),
+                    Value::Bool(flag) => digest.pair(1, flag.into()),
+                    Value::Integer(value) => digest.pair(2, value.cast_unsigned()),
+                    Value::Float(value) => digest.pair(3, value.to_bits()),
                     Value::Text(value) => digest.u64(4).text(value),
                 };
             }

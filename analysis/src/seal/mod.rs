@@ -91,12 +91,21 @@ pub fn seal<E: Into<Source>>(
     batches: impl IntoIterator<Item = Result<Batch, E>>,
     counts: Option<Counts<'_>>,
 ) -> Result<Manifest, Error> {
+    let mut batches = batches.into_iter().map(|batch| batch.map_err(Into::into));
+    write(sealing, &mut batches, counts)
+}
+
+/// The same over any source of batches: one copy of the code, in this crate.
+fn write(
+    sealing: &Sealing<'_>,
+    batches: &mut dyn Iterator<Item = Result<Batch, Source>>,
+    counts: Option<Counts<'_>>,
+) -> Result<Manifest, Error> {
     let swept = schema::swept(sealing.cells)?;
     let columns = schema::columns(&swept);
     let staging = Staging::create(sealing.out)?;
     let mut census = Census::default();
     let mut files = Vec::new();
-    let batches = batches.into_iter().map(|batch| batch.map_err(Into::into));
     let groups = Groups::new(sealing, &swept, batches, &mut census);
     let typed: Vec<(String, Type)> =
         columns.iter().map(|column| (column.name.clone(), column.kind)).collect();
