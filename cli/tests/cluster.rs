@@ -209,6 +209,7 @@ fn a_stopped_worker_and_a_stopped_coordinator_say_goodbye() {
     until("its leases are given back", || service.metric("regretta_worker_deaths_total") == 0);
     let watching =
         Process::start(bench.command(&["study", "watch", "small", "--coordinator", &service.url]));
+    until("it is watched", || watching.said().contains("trials"));
     service.process.signal(Signal::TERM);
     let url = service.url.clone();
     let (status, said) = service.process.wait();

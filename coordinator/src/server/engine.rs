@@ -257,14 +257,15 @@ impl Engine {
             return;
         }
         self.end(epoch);
-        self.metrics.retries.add(1);
         self.tell(Event::Abandoned { worker, epoch, reason });
     }
 
-    /// Forgets a lease and the records that came under it.
+    /// Forgets a lease and the records that came under it. A copy that was revoked and then expires
+    /// ends once.
     fn end(&mut self, epoch: LeaseEpoch) {
         self.records.remove(&epoch);
         if self.leases.remove(epoch).is_some() {
+            self.metrics.retries.add(1);
             self.writer.discard(epoch.0);
         }
     }
@@ -432,7 +433,6 @@ impl Engine {
     /// A lease is over without its shard: drop what came, and tell the worker.
     fn retire(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: &str) {
         self.end(epoch);
-        self.metrics.retries.add(1);
         if let Some(session) = self.sessions.get_mut(&worker) {
             session.revoked.push((epoch, reason.to_owned()));
         }
