@@ -123,7 +123,7 @@ struct Report<'a> {
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How often progress is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {

@@ -11,11 +11,8 @@ use super::engine::Engine;
 use super::outcome::Outcome;
 use crate::core::{CellView, StudyView};
 
-/// Rows beyond which evidence is not computed for every look at the progress.
-const MOST_ROWS: u64 = 20_000;
-
-/// Rows that a status shows: those with the most evidence.
-const SHOWN_ROWS: usize = 256;
+/// Rows beyond which a status shows none: their evidence would take too long for a look.
+const MOST_ROWS: u64 = 4096;
 
 impl Engine {
     pub(super) fn summaries(&self) -> Vec<v1::StudySummary> {
@@ -153,6 +150,5 @@ fn row_statuses(entry: &Entry, view: &StudyView) -> Vec<v1::RowStatus> {
         if row.ln_e_refute > row.ln_e_confirm { row.ln_e_refute } else { row.ln_e_confirm }
     };
     statuses.sort_by(|a, b| evidence(b).total_cmp(&evidence(a)));
-    statuses.truncate(SHOWN_ROWS);
     statuses
 }
