@@ -47,7 +47,7 @@ fn speed() {
     let sealing = Sealing { shape: Shape::default(), ..sealing(&cells, &[], out.path()) };
     let start = Instant::now();
     let manifest = seal(&sealing, batches, None).unwrap();
-    let seconds = (start.elapsed() - drawing.get()).as_secs_f64();
+    let seconds = start.elapsed().saturating_sub(drawing.get()).as_secs_f64();
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     let (records, megabytes) = (manifest.records as f64, bytes as f64 / 1e6);
     println!(

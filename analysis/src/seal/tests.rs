@@ -86,7 +86,7 @@ fn records_come_back_bit_for_bit() {
         }
     }
     assert_eq!(back, collected(&records, 1000));
-    let negative_zero = back.iter().flat_map(Batch::columns).flat_map(|values| values.floats());
+    let negative_zero = back.iter().flat_map(Batch::columns).flat_map(study::batch::Values::floats);
     assert!(negative_zero.flatten().any(|value| value == 0.0 && value.is_sign_negative()));
 }
 
@@ -303,7 +303,7 @@ fn a_forged_dataset_is_found_by_its_values() {
     write(&manifest);
     match verify(forged.path()).unwrap_err() {
         dataset::Error::Digest { expected: e, found: f } => {
-            assert_eq!((e, f), (expected, found.clone()))
+            assert_eq!((e, f), (expected, found.clone()));
         }
         other => panic!("{other}"),
     }
