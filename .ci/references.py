@@ -32,11 +32,15 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         theory = os.path.join(folder, "theory.json")
         subprocess.run([sys.executable, f"{ROOT}/theory/tests/reference.py", theory], check=True, stderr=subprocess.DEVNULL)
-        prior = os.path.join(folder, "prior.json")
-        with open(prior, "w") as out:
-            subprocess.run([sys.executable, f"{ROOT}/worker/tests/reference_prior.py"], check=True, stdout=out)
+        pairs = [(f"{ROOT}/theory/tests/reference.json", theory)]
+        for generator, values in (("worker/tests/reference_prior.py", "worker/tests/reference_prior.json"),
+                                  ("analysis/tests/statistics.py", "analysis/tests/statistics.json")):
+            fresh = os.path.join(folder, os.path.basename(values))
+            with open(fresh, "w") as out:
+                subprocess.run([sys.executable, f"{ROOT}/{generator}"], check=True, stdout=out)
+            pairs.append((f"{ROOT}/{values}", fresh))
         failed = 0
-        for committed, fresh in ((f"{ROOT}/theory/tests/reference.json", theory), (f"{ROOT}/worker/tests/reference_prior.json", prior)):
+        for committed, fresh in pairs:
             with open(committed) as a, open(fresh) as b:
                 found = differences(json.load(a), json.load(b), os.path.basename(committed))
             print(f"{os.path.relpath(committed, ROOT)}: {'as generated' if not found else found[:5]}")

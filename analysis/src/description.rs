@@ -1,6 +1,6 @@
 //! What a dataset says about its cells and priors beside their records.
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use study::{Cell, CellId};
 
 /// The value of a key that the study sweeps.
@@ -15,6 +15,16 @@ pub enum Scalar {
     Text(String),
 }
 
+impl std::fmt::Display for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Integer(value) => value.fmt(f),
+            Self::Float(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+        }
+    }
+}
+
 /// A cell: what its rows have in common, and which rows there are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellDescription {
@@ -22,6 +32,8 @@ pub struct CellDescription {
     pub id: CellId,
     /// The cell.
     pub cell: Cell,
+    /// The number of its prior.
+    pub prior: u32,
     /// Dotted keys of the study file that are swept, and their values here.
     pub swept: Vec<(String, Scalar)>,
     /// Trials that ran.
@@ -42,12 +54,12 @@ pub struct Rho {
 }
 
 /// A prior of the study: an entry of `priors.json`, and its points in `domain.parquet`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PriorSummary {
     /// The prior's number, from 0.
     pub index: u32,
     /// Dotted keys that are swept, and their values here.
-    #[serde(serialize_with = "as_map")]
+    #[serde(with = "as_map")]
     pub swept: Vec<(String, Scalar)>,
     /// `[prior]` with the swept values in place.
     pub spec: serde_json::Value,
@@ -76,6 +88,25 @@ pub struct PriorSummary {
     pub mean: Vec<f64>,
 }
 
-fn as_map<S: Serializer>(swept: &[(String, Scalar)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(swept.iter().map(|(key, value)| (key, value)))
+/// Pairs as a map, in their order.
+pub(crate) mod as_map {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Scalar;
+
+    pub(crate) fn serialize<S: Serializer>(
+        swept: &[(String, Scalar)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(swept.iter().map(|(key, value)| (key, value)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(String, Scalar)>, D::Error> {
+        let map = BTreeMap::<String, Scalar>::deserialize(deserializer)?;
+        Ok(map.into_iter().collect())
+    }
 }

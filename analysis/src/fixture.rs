@@ -33,6 +33,7 @@ pub(crate) fn cells(replicates: u64) -> Vec<CellDescription> {
             CellDescription {
                 id: cell.id(),
                 cell,
+                prior: 0,
                 swept: vec![
                     ("prior.kernel.lengthscale".into(), lengthscale),
                     ("prior.kernel.kind".into(), kernel),

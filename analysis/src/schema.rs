@@ -79,8 +79,15 @@ pub struct MixedTypes {
 
 /// The swept keys of all cells by name, with the type that holds all of a key's values.
 pub fn swept(cells: &[CellDescription]) -> Result<Vec<(String, Type)>, MixedTypes> {
+    types(cells.iter().flat_map(|cell| &cell.swept))
+}
+
+/// Keys by name, with the type that holds all of a key's values.
+pub fn types<'a>(
+    values: impl Iterator<Item = &'a (String, Scalar)>,
+) -> Result<Vec<(String, Type)>, MixedTypes> {
     let mut keys: Vec<(String, Type)> = Vec::new();
-    for (key, value) in cells.iter().flat_map(|cell| &cell.swept) {
+    for (key, value) in values {
         let kind = match value {
             Scalar::Integer(_) => Type::Integer,
             Scalar::Float(_) => Type::Float,
@@ -150,6 +157,7 @@ mod tests {
         CellDescription {
             id: CellId(1),
             cell: Cell { shape: [0; 32], noise_variance: 0.1, policy: Policy::Random },
+            prior: 0,
             swept: swept.iter().map(|(key, value)| ((*key).into(), value.clone())).collect(),
             replicates: 1,
             checkpoints: vec![1],

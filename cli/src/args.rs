@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bench, cert, claims, coordinator, doctor, plan, run, study, theory, worker};
+use crate::commands::{
+    analyze, bench, cert, claims, coordinator, doctor, plan, run, study, table, theory, worker,
+};
 use crate::logging;
 
 /// Puts regret bounds to the test.
@@ -23,6 +25,8 @@ struct Arguments {
 enum Command {
     Run(run::Arguments),
     Plan(plan::Arguments),
+    Analyze(analyze::Arguments),
+    Table(table::Arguments),
     Theory(theory::Arguments),
     Claims(claims::Arguments),
     Bench(bench::Arguments),
@@ -40,6 +44,8 @@ pub(crate) fn dispatch() -> anyhow::Result<()> {
     match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Analyze(arguments) => analyze::run(&arguments),
+        Command::Table(arguments) => table::run(&arguments),
         Command::Theory(arguments) => theory::run(&arguments),
         Command::Claims(arguments) => claims::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

@@ -1,5 +1,5 @@
-//! Exit codes: 0 done, 1 internal error, 2 bad input, 3 the study failed or a check did not hold, 130
-//! interrupted.
+//! Exit codes: 0 done, 1 internal error, 2 bad input, 3 the study failed or a check did not hold, 4
+//! `--expect` is not met, 130 interrupted.
 
 use std::process::ExitCode;
 
@@ -12,6 +12,11 @@ pub(crate) struct BadInput(pub(crate) String);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct CheckFailed(pub(crate) String);
+
+/// The verdicts are not what `--expect` says.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unexpected(pub(crate) String);
 
 /// The user ended it; the message says how to go on.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +36,8 @@ pub(crate) fn code(outcome: &anyhow::Result<()>) -> ExitCode {
         ExitCode::from(2)
     } else if error.is::<CheckFailed>() {
         ExitCode::from(3)
+    } else if error.is::<Unexpected>() {
+        ExitCode::from(4)
     } else if error.is::<Interrupted>() {
         ExitCode::from(130)
     } else {

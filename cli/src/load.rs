@@ -10,6 +10,7 @@ use study::prior::Files;
 use worker::prior::{MemoryLimit, Prior};
 
 use crate::exit::BadInput;
+use crate::sealing;
 
 /// A study that can be run.
 pub(crate) struct Loaded {
@@ -43,7 +44,16 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
         inserted.map_err(|error| BadInput(error.to_string()))?;
     }
     let plan = Plan::new(study, &files).map_err(|error| BadInput(error.to_string()))?;
+    check_own_claims(&plan)?;
     Ok(Loaded { definition: Definition { file_name, text, files: contents }, files, plan })
+}
+
+/// What could not be evaluated in the end is refused before anything runs.
+fn check_own_claims(plan: &Plan) -> anyhow::Result<()> {
+    let swept: Vec<_> = plan.priors.iter().flat_map(sealing::swept).collect();
+    let types =
+        analysis::schema::types(swept.iter()).map_err(|error| BadInput(error.to_string()))?;
+    analysis::own::check(&plan.study, &types).map_err(|error| BadInput(error.to_string()).into())
 }
 
 impl Loaded {

@@ -171,13 +171,14 @@ fn describe(plan: &Plan, results: &CellResults) -> Option<CellDescription> {
     Some(CellDescription {
         id: planned.id,
         cell: planned.cell,
+        prior: planned.prior as u32,
         swept: swept(&plan.priors[planned.prior]),
         replicates: results.replicates,
         checkpoints: planned.checkpoints.to_vec(),
     })
 }
 
-fn swept(prior: &PlannedPrior) -> Vec<(String, Scalar)> {
+pub(crate) fn swept(prior: &PlannedPrior) -> Vec<(String, Scalar)> {
     let scalar = |value: &study::plan::Scalar| match value {
         study::plan::Scalar::Integer(value) => Scalar::Integer(*value),
         study::plan::Scalar::Float(value) => Scalar::Float(*value),
@@ -190,7 +191,7 @@ fn swept(prior: &PlannedPrior) -> Vec<(String, Scalar)> {
 fn counts(results: &Results) -> impl Iterator<Item = Count> {
     results.cells.iter().flat_map(|cell| {
         let Some(planned) = results.plan.cell(cell.cell) else { return Vec::new() };
-        let rows = rows(&results.plan, planned);
+        let rows = rows(&results.plan.study, &planned.cell);
         let mut counts = Vec::new();
         for (batch, tally) in results.tallies(cell).into_iter().enumerate() {
             for (row, counted) in rows.iter().zip(&tally.0) {

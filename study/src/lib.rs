@@ -15,7 +15,7 @@ pub mod tally;
 pub use batch::Batch;
 pub use cell::{Cell, CellId};
 pub use digest::Digest;
-pub use file::{FileError, Study};
+pub use file::{FileError, Study, nearest};
 pub use id::StudyId;
 pub use plan::Plan;
 pub use record::{Failure, Record};

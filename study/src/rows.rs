@@ -11,7 +11,8 @@ use theory::{Delta, Form};
 
 use crate::cell::{Cell, Policy, PolicyConstants};
 use crate::digest::Digest;
-use crate::plan::{Plan, PlannedCell};
+use crate::file::{Quantifier, Study};
+use crate::plan::{Plan, Replicates};
 
 /// N of methods that estimate nothing: claims that no estimator enters hold for them too, and those
 /// about estimators say themselves that they do not apply.
@@ -58,12 +59,111 @@ impl Row {
     }
 }
 
+/// A claim about a mean, tested at one point and t of a cell.
+#[derive(Clone, Copy, Debug)]
+pub struct MeanRow {
+    /// The claim.
+    pub claim: &'static Claim,
+    /// The form of its constants, where it has a choice.
+    pub form: Option<Form>,
+    /// Where it is evaluated.
+    pub at: Option<At>,
+    /// t.
+    pub t: u32,
+}
+
+impl MeanRow {
+    /// The context in which the row's statistic is computed; it depends on no delta, so that any will do.
+    pub fn context(&self, cell: &Cell, delta: Delta, c: f64) -> Context {
+        let place = Place { form: self.form, at: self.at, t: self.t, delta };
+        Context::new(Conditions { c, rho: None, ..conditions(cell, place) })
+    }
+}
+
+/// A claim of one's own, tested in a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnRow {
+    /// Its place among the study's own claims.
+    pub claim: usize,
+    /// t; `None` where all checkpoints of a trial count at once.
+    pub t: Option<u32>,
+    /// delta.
+    pub delta: Delta,
+}
+
+/// A claim that would be tested in a cell if its hypotheses held.
+#[derive(Clone, Debug)]
+pub struct Outside {
+    /// The claim.
+    pub claim: &'static Claim,
+    /// The form of its constants, where it has a choice.
+    pub form: Option<Form>,
+    /// Where it would be evaluated.
+    pub at: Option<At>,
+    /// t.
+    pub t: u32,
+    /// delta.
+    pub delta: Delta,
+    /// Which hypothesis fails, and what would be valid.
+    pub reason: String,
+}
+
 /// The rows of a cell: by claim in the registry's order, then by form, point, t and delta. With
 /// records of every step, verdicts are still on the T of the grid: the family is what was asked for.
-pub fn rows(plan: &Plan, cell: &PlannedCell) -> Vec<Row> {
+pub fn rows(study: &Study, cell: &Cell) -> Vec<Row> {
+    rows_at(study, cell, &study.grid.delta)
+}
+
+/// The same at other deltas, which a policy that has its own does not take.
+pub fn rows_at(study: &Study, cell: &Cell, deltas: &[Delta]) -> Vec<Row> {
     let mut rows = Vec::new();
-    each(plan, &tested(plan), cell, |row| rows.push(row));
+    each(study, &tested(study), cell, deltas, |row| rows.push(row));
     rows
+}
+
+/// The claims about means that are tested in a cell, in the same order.
+pub fn mean_rows(study: &Study, cell: &Cell) -> Vec<MeanRow> {
+    let mut rows = Vec::new();
+    each_mean(study, &tested_means(study), cell, |row| rows.push(row));
+    rows
+}
+
+/// The study's own claims in a cell: by claim, t and delta.
+pub fn own_rows(study: &Study, cell: &Cell) -> Vec<OwnRow> {
+    let mut rows = Vec::new();
+    for (claim, own) in study.claims.iter().enumerate() {
+        let each: Vec<Option<u32>> = match own.quantifier {
+            Quantifier::EachT => study.grid.t.iter().copied().map(Some).collect(),
+            Quantifier::AllT => vec![None],
+        };
+        for t in each {
+            let deltas = deltas(cell, &study.grid.delta);
+            rows.extend(deltas.into_iter().map(|delta| OwnRow { claim, t, delta }));
+        }
+    }
+    rows
+}
+
+/// The claims that are made about this kind of cell and whose hypotheses fail in it: a larger N would
+/// mend them.
+pub fn outside(study: &Study, cell: &Cell) -> Vec<Outside> {
+    let mut found = Vec::new();
+    for claim in tested(study).into_iter().chain(tested_means(study)) {
+        let mean = matches!(claim.test, Test::Mean { .. });
+        let deltas = deltas(cell, &study.grid.delta);
+        let deltas = &deltas[..if mean { 1 } else { deltas.len() }];
+        places(study, claim, deltas, |place| {
+            let conditions = conditions(cell, place);
+            let larger = Conditions { n: NO_ESTIMATE, ..conditions };
+            if let (Err(reason), Ok(())) =
+                (claim.applies_under(&conditions), claim.applies_under(&larger))
+            {
+                let Place { form, at, t, delta } = place;
+                found.push(Outside { claim, form, at, t, delta, reason });
+            }
+        });
+    }
+    found
 }
 
 /// The digest of a cell's rows: tallies are of the same rows where it is the same.
@@ -77,20 +177,28 @@ pub fn digest(rows: &[Row]) -> [u8; 32] {
     digest.finish()
 }
 
-/// The number of rows over all cells: the size of the family.
+/// The number of rows over all cells, own claims and means included: the size of the family.
+/// Means are tested where the number of trials is fixed in advance.
 pub fn row_count(plan: &Plan) -> u64 {
-    let tested = tested(plan);
+    let study = &plan.study;
+    let means = match plan.replicates {
+        Replicates::Fixed(_) => tested_means(study),
+        Replicates::Batched { .. } => vec![],
+    };
+    let tested = tested(study);
     let mut known: HashMap<_, BTreeMap<u64, u64>> = HashMap::new();
     let mut total = 0;
     for cell in &plan.cells {
-        let n = cell.cell.policy.training().map_or(NO_ESTIMATE, |training| training.n);
-        let counts = known.entry(kind(&cell.cell)).or_default();
+        let cell = &cell.cell;
+        let n = cell.policy.training().map_or(NO_ESTIMATE, |training| training.n);
+        let counts = known.entry(kind(cell)).or_default();
         let below = counts.range(..=n).next_back().map(|(_, count)| *count);
         let above = counts.range(n..).next().map(|(_, count)| *count);
         // Hypotheses ask for N to be large enough, so between two N of as many rows lie no others.
         total += below.filter(|_| below == above).unwrap_or_else(|| {
-            let mut count = 0;
-            each(plan, &tested, cell, |_| count += 1);
+            let mut count = own_rows(study, cell).len() as u64;
+            each(study, &tested, cell, &study.grid.delta, |_| count += 1);
+            each_mean(study, &means, cell, |_| count += 1);
             counts.insert(n, count);
             count
         });
@@ -111,29 +219,71 @@ fn kind(cell: &Cell) -> impl Eq + std::hash::Hash + use<> {
 }
 
 /// The claims with a budget that the study tests.
-fn tested(plan: &Plan) -> Vec<&'static Claim> {
+fn tested(study: &Study) -> Vec<&'static Claim> {
+    chosen(study, |test| matches!(test, Test::Probability { .. }))
+}
+
+/// The claims about means that the study tests.
+fn tested_means(study: &Study) -> Vec<&'static Claim> {
+    chosen(study, |test| matches!(test, Test::Mean { .. }))
+}
+
+fn chosen(study: &Study, of: impl Fn(&Test) -> bool) -> Vec<&'static Claim> {
     claims::all()
-        .filter(|claim| matches!(claim.test, Test::Probability { .. }))
+        .filter(|claim| of(&claim.test))
         .filter(|claim| claim.setting.is_none_or(|setting| setting == Setting::Finite))
-        .filter(|claim| plan.study.tests(claim.id))
+        .filter(|claim| study.tests(claim.id))
         .collect()
 }
 
-fn each(plan: &Plan, tested: &[&'static Claim], cell: &PlannedCell, mut found: impl FnMut(Row)) {
-    let own = cell.cell.policy.delta();
-    let deltas = own.as_ref().map_or(plan.study.grid.delta.as_slice(), std::slice::from_ref);
+/// The deltas at which claims are made about a cell: the policy's own, or all of these.
+fn deltas(cell: &Cell, all: &[Delta]) -> Vec<Delta> {
+    cell.policy.delta().map_or_else(|| all.to_vec(), |own| vec![own])
+}
+
+fn each(
+    study: &Study,
+    tested: &[&'static Claim],
+    cell: &Cell,
+    all: &[Delta],
+    mut found: impl FnMut(Row),
+) {
+    let deltas = deltas(cell, all);
     for &claim in tested {
         let Some(budget) = claim.budget() else { continue };
-        for form in choices(claim.forms) {
-            for at in choices(claim.at) {
-                for &t in &plan.study.grid.t {
-                    for &delta in deltas {
-                        let conditions = conditions(&cell.cell, Place { form, at, t, delta });
-                        if claim.applies_under(&conditions).is_ok() {
-                            let budget = budget.at(delta);
-                            found(Row { claim, form, at, t, delta, budget });
-                        }
-                    }
+        places(study, claim, &deltas, |place| {
+            if claim.applies_under(&conditions(cell, place)).is_ok() {
+                let Place { form, at, t, delta } = place;
+                found(Row { claim, form, at, t, delta, budget: budget.at(delta) });
+            }
+        });
+    }
+}
+
+fn each_mean(
+    study: &Study,
+    tested: &[&'static Claim],
+    cell: &Cell,
+    mut found: impl FnMut(MeanRow),
+) {
+    let deltas = deltas(cell, &study.grid.delta);
+    for &claim in tested {
+        places(study, claim, &deltas[..1], |place| {
+            if claim.applies_under(&conditions(cell, place)).is_ok() {
+                let Place { form, at, t, .. } = place;
+                found(MeanRow { claim, form, at, t });
+            }
+        });
+    }
+}
+
+/// Everywhere that a claim could be made, in order.
+fn places(study: &Study, claim: &'static Claim, deltas: &[Delta], mut found: impl FnMut(Place)) {
+    for form in choices(claim.forms) {
+        for at in choices(claim.at) {
+            for &t in &study.grid.t {
+                for &delta in deltas {
+                    found(Place { form, at, t, delta });
                 }
             }
         }

@@ -127,8 +127,11 @@ type Rows = BTreeMap<CellId, usize>;
 async fn fleet(address: &str) {
     let plan: Plan = definition().plan().unwrap();
     assert_eq!(plan.trials(), 100_000_000);
-    let rows: Rows =
-        plan.cells.iter().map(|cell| (cell.id, rows::rows(&plan, cell).len())).collect();
+    let rows: Rows = plan
+        .cells
+        .iter()
+        .map(|cell| (cell.id, rows::rows(&plan.study, &cell.cell).len()))
+        .collect();
     let rows = Arc::new(rows);
     let mut workers = JoinSet::new();
     for number in 0..WORKERS {

@@ -4,6 +4,7 @@
 //! after its digest was found to be the manifest's.
 
 mod merge;
+mod opened;
 mod reader;
 mod select;
 mod verify;
@@ -20,6 +21,7 @@ use crate::manifest::{self, FileEntry, Manifest};
 use crate::parquet::{self, FileError};
 
 pub use merge::merge;
+pub use opened::{DataCell, Dataset, Mismatch};
 pub use reader::Reader;
 pub use select::{Selection, select};
 pub use verify::verify;
@@ -59,6 +61,9 @@ pub enum Error {
         /// Its digest now.
         found: String,
     },
+    /// The dataset's parts do not belong together.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
     /// A row that is no record.
     #[error("{name}, row {row}: column {column} holds no valid value")]
     Value {
@@ -123,7 +128,7 @@ pub fn counts(
 }
 
 /// Compares a file with its entry in the manifest.
-fn check(dir: &Path, entry: &FileEntry) -> Result<(), Error> {
+pub(crate) fn check(dir: &Path, entry: &FileEntry) -> Result<(), Error> {
     let path = dir.join(&entry.name);
     let (found_bytes, found) = parquet::digest(&path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => Error::Missing { name: entry.name.clone() },

@@ -4,6 +4,7 @@
 //! take from the environment are set here; a file's digest is computed while it is written and
 //! checked before it is parsed, so that no damaged byte reaches a decoder.
 
+mod groups;
 mod read;
 mod sink;
 mod table;
@@ -12,6 +13,7 @@ mod write;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub(crate) use groups::{Group, groups};
 pub(crate) use read::Frames;
 pub(crate) use sink::{Sink, digest};
 pub(crate) use table::{Datum, Table};

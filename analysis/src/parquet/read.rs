@@ -41,6 +41,11 @@ impl Frames {
         Ok(Self { path: path.to_owned(), file, metadata, columns, group: 0, first_row: 0 })
     }
 
+    /// What was found out about the file, and the names of the columns.
+    pub(super) fn into_parts(self) -> (FileMetadataRef, Vec<String>) {
+        (self.metadata, self.columns)
+    }
+
     fn read(&self, rows: usize) -> Result<DataFrame, FileError> {
         let file = self.file.try_clone().map_err(FileError::io("read", &self.path))?;
         let mut reader = ParquetReader::new(file)

@@ -29,7 +29,7 @@ enum Builder {
 }
 
 impl Type {
-    pub(super) fn polars(self) -> DataType {
+    pub(crate) fn polars(self) -> DataType {
         match self {
             Self::Bool => DataType::Boolean,
             Self::Integer => DataType::Int64,

@@ -215,16 +215,23 @@ fn manifest(sealing: &Sealing<'_>, census: &Census, files: Vec<FileEntry>) -> Ma
         numerics: sealing.numerics.into(),
         detail: sealing.detail.name().into(),
         family: sealing.family,
+        earlier_families: earlier_families(sealing),
         files,
-        cells: cells
-            .into_iter()
-            .map(|cell| CellEntry {
-                cell: cell.id.to_string(),
-                replicates: cell.replicates,
-                checkpoints: cell.checkpoints.clone(),
-            })
-            .collect(),
+        cells: cells.into_iter().map(CellEntry::new).collect(),
     }
+}
+
+/// The families of the dataset that is replaced, if it is the same study's.
+fn earlier_families(sealing: &Sealing<'_>) -> Vec<Family> {
+    let Ok(old) = Manifest::read(sealing.out) else { return vec![] };
+    if old.study_digest != hex(sealing.study) {
+        return vec![];
+    }
+    let mut earlier = old.earlier_families;
+    if old.family != sealing.family {
+        earlier.push(old.family);
+    }
+    earlier
 }
 
 /// The study's digest in hexadecimal; its first 12 digits name it in records.

@@ -1,14 +1,17 @@
 //! One file per command.
 
+pub(crate) mod analyze;
 pub(crate) mod bench;
 pub(crate) mod cert;
 pub(crate) mod claims;
 mod connection;
 pub(crate) mod coordinator;
 pub(crate) mod doctor;
+mod expect;
 pub(crate) mod plan;
 pub(crate) mod run;
 pub(crate) mod study;
+pub(crate) mod table;
 pub(crate) mod theory;
 pub(crate) mod worker;
 

@@ -97,7 +97,7 @@ fn report(loaded: &Loaded, arguments: &Arguments) -> anyhow::Result<Report> {
         label: plan.label(cell),
         checkpoints: cell.checkpoints.len(),
         trials: plan.replicates.max(),
-        rows: rows(plan, cell).len(),
+        rows: rows(&plan.study, &cell.cell).len(),
         ms_per_trial: seconds * 1e3,
     };
     let per_trial: u128 = plan.cells.iter().map(|cell| cell.checkpoints.len() as u128).sum();
@@ -127,7 +127,7 @@ fn power(loaded: &Loaded) -> Vec<Power> {
     let plan = &loaded.plan;
     let mut counts: BTreeMap<(String, u64), u64> = BTreeMap::new();
     for cell in &plan.cells {
-        for row in rows(plan, cell) {
+        for row in rows(&plan.study, &cell.cell) {
             *counts.entry((row.claim.id.to_owned(), row.budget.to_bits())).or_default() += 1;
         }
     }

@@ -31,7 +31,8 @@ use crate::{disk, sealing, signals, text};
 
 /// Run a study on this machine
 ///
-/// Plans the study, computes its trials with local workers, and seals the records. Interrupt it at any
+/// Plans the study, computes its trials with local workers, seals the records and analyses them:
+/// verdicts, tables, figures and report are in the output folder. Interrupt it at any
 /// time: the same command resumes. A study that has grown (more replicates, cells or horizons) keeps
 /// what was computed.
 #[derive(Args)]
@@ -117,6 +118,9 @@ struct Report<'a> {
     records: u64,
     failures: u64,
     seconds: f64,
+    refuted: usize,
+    confirmed: usize,
+    undecided: usize,
 }
 
 /// How long trials that run may go on after an interruption.
@@ -139,6 +143,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let manifest =
         runtime.block_on(Run { arguments, loaded: &loaded, out: &out, workers }.run(priors))?;
     runtime.shutdown_timeout(Duration::from_secs(1));
+    let seconds = began.elapsed().as_secs_f64();
+    if !arguments.quiet {
+        eprintln!("analysing ...");
+    }
+    let analysed = analysis::Analysis::of(&out, &[]).map_err(super::analyze::refused)?;
+    let written = analysis::report::Report::new(&analysed);
+    written.write(&out).map_err(super::analyze::refused)?;
+    let count = |verdict: &str| {
+        analysed.verdicts.iter().filter(|row| row.is_tested() && row.verdict == verdict).count()
+    };
     let report = Report {
         out: &out,
         digest: &manifest.digest,
@@ -147,9 +161,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         trials: manifest.trials,
         records: manifest.records,
         failures: manifest.failures,
-        seconds: began.elapsed().as_secs_f64(),
+        seconds,
+        refuted: count("refuted"),
+        confirmed: count("confirmed"),
+        undecided: count("undecided"),
     };
-    if arguments.json { super::print_json(&report) } else { super::print(&words(&report)) }
+    if arguments.json {
+        return super::print_json(&report);
+    }
+    super::print(&words(&report))?;
+    super::print("")?;
+    super::analyze::show(&analysed, &written, &out)
 }
 
 fn words(report: &Report<'_>) -> String {

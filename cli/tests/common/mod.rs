@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
@@ -89,8 +89,4 @@ impl Bench {
 
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-pub(crate) fn exists(path: &Path) -> bool {
-    path.exists()
 }

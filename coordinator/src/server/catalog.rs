@@ -96,7 +96,7 @@ pub struct Contents {
 impl Contents {
     /// What the plan asks of a cell's shards.
     pub fn of(plan: &Plan, cell: &PlannedCell) -> Self {
-        let rows = rows::rows(plan, cell);
+        let rows = rows::rows(&plan.study, &cell.cell);
         let mut digest = Digest::new();
         digest.tag("checkpoints");
         cell.checkpoints.iter().for_each(|&t| _ = digest.u64(t.into()));
@@ -171,8 +171,10 @@ impl Past {
 /// When a cell of a study with batches may stop.
 fn stopping_rule(plan: &Plan, cell: &PlannedCell) -> Option<Rule> {
     let Replicates::Batched { .. } = plan.replicates else { return None };
-    let budgets: Vec<RowRule> =
-        rows::rows(plan, cell).iter().map(|row| RowRule { budget: row.budget }).collect();
+    let budgets: Vec<RowRule> = rows::rows(&plan.study, &cell.cell)
+        .iter()
+        .map(|row| RowRule { budget: row.budget })
+        .collect();
     Some(Rule::new(&budgets, plan.study.alpha, plan.study.n_opt, plan.evidence))
 }
 

@@ -3,11 +3,11 @@
 //! Everything that decides happens here, one call at a time; what takes time (the disk) happens in
 //! futures that report back. A shard is acknowledged only after its commit has returned.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -22,46 +22,14 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::call::{Call, LeaseAnswer, Replies};
 use super::catalog::Entry;
 use super::inflow::Held;
+use super::leases::Leases;
 use super::metrics::Metrics;
 use super::outcome::Outcome;
-use crate::core::{Command, Core, Event, Grant, LeaseEpoch, ShardCommit, WorkerId};
+use crate::core::{Command, Core, Event, Grant, LeaseEpoch, ShardCommit, StudyPhase, WorkerId};
 use crate::store::{self, Check, Death, ShardRow, Store, Writer};
 
 /// How often the core hears of time passing.
 const TICK: Duration = Duration::from_millis(250);
-
-/// Leases that are held, for the tasks that receive records.
-#[derive(Clone, Default)]
-pub(super) struct Leases(Arc<Mutex<HashMap<LeaseEpoch, Arc<Held>>>>);
-
-impl Leases {
-    /// The lease, if this worker holds it.
-    pub(super) fn of(&self, worker: WorkerId, epoch: LeaseEpoch) -> Option<Arc<Held>> {
-        let leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        leases.get(&epoch).filter(|held| held.worker == worker).cloned()
-    }
-
-    fn put(&self, held: Held) {
-        let mut leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        leases.insert(held.epoch, Arc::new(held));
-    }
-
-    fn remove(&self, epoch: LeaseEpoch) -> Option<Arc<Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&epoch)
-    }
-
-    fn of_worker(&self, worker: WorkerId) -> Vec<LeaseEpoch> {
-        let leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut epochs: Vec<LeaseEpoch> =
-            leases.values().filter(|held| held.worker == worker).map(|held| held.epoch).collect();
-        epochs.sort_unstable();
-        epochs
-    }
-
-    fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-}
 
 /// What a session with a worker keeps.
 #[derive(Default)]
@@ -142,7 +110,10 @@ impl Engine {
                     Some(call) => self.call(call).await,
                     None => break,
                 },
-                _ = ticks.tick() => self.tell(Event::Tick),
+                _ = ticks.tick() => {
+                    self.tell(Event::Tick);
+                    self.forget_sessions();
+                }
             }
             self.metrics.calls.set(calls.len() as u64);
             self.measure();
@@ -472,9 +443,17 @@ impl Engine {
         self.draining
     }
 
+    /// Workers that the core has given up have no session: theirs would never end otherwise.
+    fn forget_sessions(&mut self) {
+        let known: HashSet<WorkerId> = self.core.workers().map(|worker| worker.worker).collect();
+        self.sessions.retain(|worker, _| known.contains(worker));
+    }
+
     fn measure(&self) {
         self.metrics.leases_held.set(self.leases.len() as u64);
         self.metrics.workers.set(self.sessions.len() as u64);
+        let active = self.core.studies().filter(|(_, phase)| *phase == StudyPhase::Active);
+        self.metrics.studies.set(active.count() as u64);
         self.metrics.commits.set(self.pending.len() as u64);
     }
 

@@ -5,7 +5,6 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -122,9 +121,4 @@ impl AsyncWrite for Connection {
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
-}
-
-/// Binds an address.
-pub(super) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).await
 }

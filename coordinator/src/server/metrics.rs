@@ -1,7 +1,6 @@
 //! Counters and gauges of a running coordinator, in Prometheus' text format.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -55,7 +54,7 @@ macro_rules! metrics {
 
 metrics! {
     trials: "counter", "regretta_trials_total", "Trials made durable.";
-    records: "counter", "regretta_records_total", "Records received and accepted.";
+    records: "counter", "regretta_records_total", "Records made durable.";
     bytes: "counter", "regretta_record_bytes_total", "Bytes of records received and accepted.";
     shards: "counter", "regretta_shards_total", "Shards made durable.";
     leases: "counter", "regretta_leases_total", "Leases granted.";
@@ -82,11 +81,6 @@ pub(super) async fn serve(
     };
     let router = Router::new().route("/metrics", get(page));
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
-}
-
-/// Where the metrics are served.
-pub(super) async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    TcpListener::bind(address).await
 }
 
 #[cfg(test)]

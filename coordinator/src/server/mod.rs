@@ -6,6 +6,7 @@ mod catalog;
 mod engine;
 mod fetch;
 mod inflow;
+mod leases;
 mod listen;
 mod metrics;
 mod outcome;
@@ -29,6 +30,7 @@ use proto::v1::studies_server::StudiesServer;
 use proto::v1::workers_server::WorkersServer;
 use study::StudyId;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +47,8 @@ pub use results::{CellResults, ReadError, Results, decode};
 
 use auth::Guard;
 use call::Call;
-use engine::{Engine, Leases};
+use engine::Engine;
+use leases::Leases;
 use studies::StudyService;
 use workers::{WorkerService, ask};
 
@@ -167,7 +170,7 @@ impl Coordinator {
         let address = config.listen;
         auth::admit_address(address.ip(), config.tls.is_some(), authenticated, config.insecure)?;
         let refused = |source| StartError::Listen { address, source };
-        let listener = listen::bind(address).await.map_err(refused)?;
+        let listener = TcpListener::bind(address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let mut running = Self::serve(config, listen::incoming(listener)).await?;
         running.address = address;
@@ -213,7 +216,7 @@ impl Coordinator {
         let mut metrics_address = None;
         if let Some(address) = config.metrics {
             let refused = |source| StartError::Listen { address, source };
-            let listener = metrics::bind(address).await.map_err(refused)?;
+            let listener = TcpListener::bind(address).await.map_err(refused)?;
             metrics_address = Some(listener.local_addr().map_err(refused)?);
             let served = metrics::serve(metrics, listener, stop.clone());
             tasks.push(tokio::spawn(async { log_failure("metrics", served.await) }));

@@ -125,7 +125,7 @@ fn row_statuses(entry: &Entry, view: &StudyView) -> Vec<v1::RowStatus> {
     let mut statuses = Vec::new();
     for cell_view in &view.cells {
         let Some(cell) = plan.cell(cell_view.cell) else { continue };
-        for (row, counted) in rows(plan, cell).iter().zip(&cell_view.tally.0) {
+        for (row, counted) in rows(&plan.study, &cell.cell).iter().zip(&cell_view.tally.0) {
             let mixture = Mixture::new(row.budget, plan.study.alpha, plan.study.n_opt);
             let counts = |violations| Counts {
                 trials: counted.trials,

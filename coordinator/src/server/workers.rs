@@ -16,8 +16,8 @@ use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::call::{Call, LeaseAnswer};
-use super::engine::Leases;
 use super::inflow::{Claimed, Inflow};
+use super::leases::Leases;
 use super::metrics::Metrics;
 use crate::core::{LeaseEpoch, WorkerId};
 use crate::store::{Store, Writer};

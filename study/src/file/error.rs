@@ -52,7 +52,7 @@ pub(super) fn suggest(wrong: &str, names: &[&str]) -> String {
 }
 
 /// The name at the smallest edit distance, if that is near enough to be a slip.
-pub(super) fn nearest<'a>(wrong: &str, names: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(wrong: &str, names: &[&'a str]) -> Option<&'a str> {
     // Distances take quadratic time, and no slip makes a name many times as long.
     let wrong: String = wrong.chars().take(64).collect::<String>().to_lowercase();
     let distance = |name: &str| damerau_levenshtein(&wrong, &name.to_lowercase());

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use claim::{OwnClaim, Quantifier};
-pub use error::FileError;
+pub use error::{FileError, nearest};
 pub use grid::Grid;
 pub use prior::{PlannedPrior, Scalar};
 

@@ -27,7 +27,16 @@ acquisition = ["gp-ucb", "pi"]
 
 fn count(plan: &Plan, of: impl Fn(&Policy) -> bool) -> usize {
     let cells = plan.cells.iter().filter(|cell| of(&cell.cell.policy));
-    cells.map(|cell| rows(plan, cell).len()).sum()
+    cells.map(|cell| rows(&plan.study, &cell.cell).len()).sum()
+}
+
+/// All rows of the family, means and own claims included.
+fn family(plan: &Plan) -> u64 {
+    let of = |cell: &Cell| {
+        let study = &plan.study;
+        rows(study, cell).len() + mean_rows(study, cell).len() + own_rows(study, cell).len()
+    };
+    plan.cells.iter().map(|cell| of(&cell.cell) as u64).sum()
 }
 
 /// By hand, at one t and delta: Lemma 1 in 3 claims of 3 forms, at the probe (fixed) or at 3 points
@@ -54,9 +63,11 @@ fn rows_counted_by_hand() {
     assert_eq!(count(&plan, |p| matches!(p, Policy::KnownUcb { .. })), 2 * 2 * (1 + LEMMA5));
     assert_eq!(count(&plan, |p| matches!(p, Policy::KnownPi { .. })), 4 * (1 + LEMMA5));
     assert_eq!(count(&plan, |p| matches!(p, Policy::Random)), 4 * (1 + LEMMA5));
-    assert_eq!(plan.rows, 560);
-    assert_eq!(plan.evidence, 22_400.0);
     assert_eq!(count(&plan, |_| true), 560);
+    // Four means at each point and t: at the probe of the fixed cell, at 3 points of 3 adaptive cells.
+    assert_eq!(plan.rows, 560 + 2 * 4 * (1 + 3 * 3));
+    assert_eq!(plan.evidence, 25_600.0);
+    assert_eq!(family(&plan), plan.rows);
 }
 
 #[test]
@@ -65,14 +76,14 @@ fn without_noise_there_is_no_information_gain() {
     let [fixed, adaptive] = LEMMA1;
     assert_eq!(count(&plan, |p| matches!(p, Policy::Fixed(_))), 4 * (fixed + LEMMA5));
     assert_eq!(count(&plan, |p| matches!(p, Policy::PemPi { .. })), 4 * (adaptive + LEMMA5));
-    assert_eq!(plan.rows as usize, count(&plan, |_| true));
+    assert_eq!(plan.rows, family(&plan));
 }
 
 #[test]
 fn globs_select_and_small_n_excludes() {
     let plan = plan_of("[claims]\ntest = [\"lemma1.mean\", \"lemma5.*\"]", "0.01");
     let fixed = plan.cells.iter().find(|c| matches!(c.cell.policy, Policy::Fixed(_))).unwrap();
-    let rows = rows(&plan, fixed);
+    let rows = rows(&plan.study, &fixed.cell);
     assert_eq!(rows.len(), 4 * (3 + LEMMA5));
     let first = &rows[0];
     assert_eq!(
@@ -90,8 +101,7 @@ fn globs_select_and_small_n_excludes() {
         }),
         ..fixed.cell
     };
-    let small = PlannedCell { cell: small, ..fixed.clone() };
-    let at = |t: u32| super::rows(&plan, &small).iter().filter(|row| row.t == t).count();
+    let at = |t: u32| super::rows(&plan.study, &small).iter().filter(|row| row.t == t).count();
     assert_eq!((at(5), at(20)), (2 * (3 + LEMMA5), 2 * LEMMA5));
 }
 
@@ -101,7 +111,7 @@ fn which_rows_depend_on_rho_and_which_stop() {
     let mut uses: Vec<&str> = Vec::new();
     let mut silent: Vec<&str> = Vec::new();
     for cell in &plan.cells {
-        for row in rows(&plan, cell) {
+        for row in rows(&plan.study, &cell.cell) {
             if row.uses_rho(&cell.cell) {
                 uses.push(row.claim.id);
             }
@@ -125,7 +135,7 @@ fn the_count_needs_no_list() {
     let swept = "policy_constants = [\"printed\", \"corrected\"]\n\
                  \"prior.noise_variance\" = [0, 0.1, 0.2]\n\"prior.kernel.variance\" = [1, 2]";
     let plan = plan_of(swept, "0.01");
-    assert_eq!(plan.rows as usize, count(&plan, |_| true));
+    assert_eq!(plan.rows, family(&plan));
 }
 
 /// Around every N from which on a claim applies, for small t and large.
@@ -149,5 +159,37 @@ acquisition = "pi"
         all.join(", ")
     );
     let plan = Plan::new(Study::parse("s.toml", &text).unwrap(), &Files::default()).unwrap();
-    assert_eq!(plan.rows as usize, count(&plan, |_| true));
+    assert_eq!(plan.rows, family(&plan));
+}
+
+#[test]
+fn own_claims_belong_to_the_family() {
+    let own = "[[claim]]\nid = \"mine.each\"\nholds = \"y > 0\"\nbudget = \"delta\"\n\
+               [[claim]]\nid = \"mine.all\"\nholds = \"y > 0\"\nbudget = 0.5\nquantifier = \"all t\"\n\
+               [claims]\ntest = \"lemma5.simple\"";
+    let plan = plan_of(own, "0.01");
+    // Per delta and t, and per delta; a policy with a delta has only its own.
+    let of = |policy: fn(&Policy) -> bool| {
+        let cell = plan.cells.iter().find(|cell| policy(&cell.cell.policy)).unwrap();
+        own_rows(&plan.study, &cell.cell).len()
+    };
+    assert_eq!(of(|p| matches!(p, Policy::Random)), 2 * 2 + 2);
+    assert_eq!(of(|p| matches!(p, Policy::PemUcb { .. })), 2 + 1);
+    assert_eq!(plan.rows, family(&plan));
+}
+
+#[test]
+fn a_hypothesis_that_fails_is_named() {
+    let plan = plan_of("", "0.01");
+    let ucb = plan.cells.iter().find(|c| matches!(c.cell.policy, Policy::PemUcb { .. })).unwrap();
+    assert!(outside(&plan.study, &ucb.cell).is_empty());
+    let Policy::PemUcb { training, delta, constants } = ucb.cell.policy else { unreachable!() };
+    let training = crate::cell::Training { n: 30, ..training };
+    let small = Cell { policy: Policy::PemUcb { training, delta, constants }, ..ucb.cell };
+    let outside = outside(&plan.study, &small);
+    let theorem = outside.iter().find(|row| row.claim.id == "theorem2.ucb").unwrap();
+    assert_eq!(theorem.t, 20);
+    assert!(theorem.reason.contains("use N >="), "{}", theorem.reason);
+    // What is about PI is not said of GP-UCB at all.
+    assert!(outside.iter().all(|row| !row.claim.id.contains(".pi")));
 }

@@ -33,25 +33,50 @@ struct Watch {
     confirming: Option<Context>,
 }
 
+/// The contexts of a row.
+#[derive(Clone, Debug)]
+pub struct Contexts {
+    /// With rho's upper end.
+    pub refuting: Context,
+    /// With rho's lower end, where the claim depends on rho.
+    pub confirming: Option<Context>,
+}
+
+/// The contexts of the rows of a cell whose prior has this c and this bracket of rho_t, lower end first
+/// (`None` without noise). Constants are shared by the rows that have the same.
+pub fn contexts(
+    rows: &[Row],
+    cell: &Cell,
+    c: f64,
+    rho: impl Fn(u32) -> Option<(f64, f64)>,
+) -> Vec<Contexts> {
+    let horizon = rows.iter().map(|row| row.t).max().unwrap_or_default();
+    let mut shared = HashMap::new();
+    let of = |row: &Row| {
+        let bracket = rho(row.t);
+        let mut context = |rho| {
+            let conditions = row.conditions(cell, c, rho);
+            let (n, delta, form) = (conditions.n, conditions.delta, conditions.form);
+            let constants = shared
+                .entry((delta.get().to_bits(), form))
+                .or_insert_with(|| Arc::new(Constants::new(n, delta, form, horizon)));
+            Context::sharing(conditions, constants)
+        };
+        let refuting = context(bracket.map(|(_, upper)| upper));
+        let confirming = row.uses_rho(cell).then(|| context(bracket.map(|(lower, _)| lower)));
+        Contexts { refuting, confirming }
+    };
+    rows.iter().map(of).collect()
+}
+
 impl Counter {
     /// For the rows of a cell whose prior has this c and this bracket of rho_t, lower end first (`None`
     /// without noise).
     pub fn new(rows: &[Row], cell: &Cell, c: f64, rho: impl Fn(u32) -> Option<(f64, f64)>) -> Self {
-        let horizon = rows.iter().map(|row| row.t).max().unwrap_or_default();
-        let mut shared = HashMap::new();
         let mut watched: HashMap<u32, Vec<Watch>> = HashMap::new();
-        for (place, row) in rows.iter().enumerate() {
-            let bracket = rho(row.t);
-            let mut context = |rho| {
-                let conditions = row.conditions(cell, c, rho);
-                let (n, delta, form) = (conditions.n, conditions.delta, conditions.form);
-                let constants = shared
-                    .entry((delta.get().to_bits(), form))
-                    .or_insert_with(|| Arc::new(Constants::new(n, delta, form, horizon)));
-                Context::sharing(conditions, constants)
-            };
-            let refuting = context(bracket.map(|(_, upper)| upper));
-            let confirming = row.uses_rho(cell).then(|| context(bracket.map(|(lower, _)| lower)));
+        let contexts = contexts(rows, cell, c, rho);
+        for (row, (place, contexts)) in rows.iter().zip(contexts.into_iter().enumerate()) {
+            let Contexts { refuting, confirming } = contexts;
             let watch = Watch { row: place, claim: row.claim, refuting, confirming };
             watched.entry(row.t).or_default().push(watch);
         }

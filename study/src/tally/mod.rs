@@ -2,7 +2,7 @@
 
 mod counter;
 
-pub use counter::Counter;
+pub use counter::{Contexts, Counter, contexts};
 
 /// Trials counted for one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -185,7 +185,7 @@ mod counting {
         let plan = plan();
         let cell = &plan.cells[0];
         assert!(matches!(cell.cell.policy, Policy::PemPi { .. }));
-        let rows = rows(&plan, cell);
+        let rows = rows(&plan.study, &cell.cell);
         let counter = Counter::new(&rows, &cell.cell, 1.0, |t| Some(bracket(t)));
         let records = records();
         let mut tally = counter.start();

@@ -1,6 +1,6 @@
 //! What a claim is.
 
-use super::{At, Bound, Conditions, Context, Setting};
+use super::{At, Conditions, Context, RegretBound, Setting};
 use crate::{Delta, Form, Measurement};
 use std::fmt;
 
@@ -135,7 +135,7 @@ pub struct Claim {
     /// How it is tested.
     pub test: Test,
     /// The regret bound it speaks of, for tightness and vacuity.
-    pub bound: Option<Bound>,
+    pub bound: Option<RegretBound>,
     /// The hypotheses as a check, with the reason where they do not hold.
     pub(super) check: fn(&Conditions) -> Result<(), String>,
 }

@@ -77,8 +77,34 @@ fn outcome(holds: Option<bool>) -> Outcome {
     }
 }
 
-/// The regret bound that a claim speaks of, for one trial.
-type Bound = fn(&Context, &Measurement) -> Option<f64>;
+/// The bound of a claim about regret, for tightness and vacuity.
+#[derive(Clone, Copy, Debug)]
+pub struct RegretBound {
+    /// Whether it is about simple regret R_T rather than best-sample regret r_T.
+    pub simple: bool,
+    /// Its bound, which may depend on the trial.
+    pub bound: fn(&Context, &Measurement) -> Option<f64>,
+}
+
+impl RegretBound {
+    const fn best_sample(bound: fn(&Context, &Measurement) -> Option<f64>) -> Self {
+        Self { simple: false, bound }
+    }
+
+    const fn simple(bound: fn(&Context, &Measurement) -> Option<f64>) -> Self {
+        Self { simple: true, bound }
+    }
+
+    /// The regret of a trial.
+    pub fn regret(self, m: &Measurement) -> f64 {
+        if self.simple { m.simple_regret } else { m.best_sample_regret }
+    }
+
+    /// Whether a trial's regret is within the bound.
+    fn holds(self, context: &Context, m: &Measurement) -> Outcome {
+        outcome((self.bound)(context, m).map(|bound| self.regret(m) <= bound))
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 //! Theorem 2 and Theorem 4 for PI, and the steps of the proof.
 
 use super::{
-    Budget, Claim, Context, Origin, Outcome, Scope, Setting, Test, applicability, outcome, steps,
+    Budget, Claim, Context, Origin, Outcome, RegretBound, Scope, Setting, Test, applicability,
+    outcome, steps,
 };
 use crate::{Form, Measurement, theorem2, theorem4};
 
@@ -23,8 +24,10 @@ pub(super) fn bound(context: &Context, m: &Measurement) -> Option<f64> {
     }
 }
 
+const BOUND: RegretBound = RegretBound::best_sample(bound);
+
 fn regret(context: &Context, m: &Measurement) -> Outcome {
-    outcome(bound(context, m).map(|bound| m.best_sample_regret <= bound))
+    BOUND.holds(context, m)
 }
 
 /// The proof replaces sqrt(k_hat) by its bounds in a quotient whose numerator it takes as >= 0.
@@ -45,7 +48,7 @@ const THEOREM: Claim = Claim {
     at: &[],
     scope: Scope::Horizon,
     test: Test::Probability { budget: Budget::share(1, 1), holds: regret },
-    bound: Some(bound),
+    bound: Some(BOUND),
     check: applicability::pi,
 };
 

@@ -1,8 +1,8 @@
 //! Lemma 5, the steps of its proof, and its combination with the theorems.
 
 use super::{
-    Acquisition, Budget, Claim, Context, Origin, Outcome, Scope, Setting, Test, applicability,
-    outcome, pi, ucb,
+    Acquisition, Budget, Claim, Context, Origin, Outcome, RegretBound, Scope, Setting, Test,
+    applicability, outcome, pi, ucb,
 };
 use crate::{Form, Measurement, lemma5};
 
@@ -12,8 +12,10 @@ fn simple_bound(context: &Context, m: &Measurement) -> Option<f64> {
     Some(m.best_sample_regret + lemma5::allowance(c.delta, c.noise_variance))
 }
 
+const BOUND: RegretBound = RegretBound::simple(simple_bound);
+
 fn simple(context: &Context, m: &Measurement) -> Outcome {
-    outcome(simple_bound(context, m).map(|bound| m.simple_regret <= bound))
+    BOUND.holds(context, m)
 }
 
 fn step_tau(context: &Context, m: &Measurement) -> Outcome {
@@ -38,8 +40,10 @@ fn chained_bound(context: &Context, m: &Measurement) -> Option<f64> {
     Some(best + lemma5::allowance(c.delta, c.noise_variance))
 }
 
+const CHAINED_BOUND: RegretBound = RegretBound::simple(chained_bound);
+
 fn chained(context: &Context, m: &Measurement) -> Outcome {
-    outcome(chained_bound(context, m).map(|bound| m.simple_regret <= bound))
+    CHAINED_BOUND.holds(context, m)
 }
 
 const SIMPLE: Claim = Claim {
@@ -54,7 +58,7 @@ const SIMPLE: Claim = Claim {
     at: &[],
     scope: Scope::Horizon,
     test: Test::Probability { budget: Budget::share(1, 1), holds: simple },
-    bound: Some(simple_bound),
+    bound: Some(BOUND),
     check: applicability::always,
 };
 
@@ -68,7 +72,7 @@ const CHAINED: Claim = Claim {
     setting: Some(Setting::Finite),
     forms: &Form::ALL,
     test: Test::Probability { budget: Budget::share(2, 1), holds: chained },
-    bound: Some(chained_bound),
+    bound: Some(CHAINED_BOUND),
     check: applicability::either,
     ..SIMPLE
 };

@@ -269,12 +269,12 @@ fn reasons_name_the_value_and_what_would_be_valid() {
 #[test]
 fn bounds_are_the_theorems() {
     let context = Context::new(conditions());
-    let bound = find("theorem2.ucb").unwrap().bound.unwrap()(&context, &quiet()).unwrap();
+    let bound = (find("theorem2.ucb").unwrap().bound.unwrap().bound)(&context, &quiet()).unwrap();
     assert!((bound - 5.3291892393).abs() < 1e-10);
     let mut m = quiet();
     // G = 1 at tau = T.
     m.at_tau = AtTau { tau: 20, mean_star: 1.0, variance_star: 0.99, ..m.at_tau };
-    let bound = find("theorem2.pi").unwrap().bound.unwrap()(&context, &m).unwrap();
+    let bound = (find("theorem2.pi").unwrap().bound.unwrap().bound)(&context, &m).unwrap();
     assert!((bound - 3.5291364471).abs() < 1e-10);
     assert_eq!(
         context.concentration(20).unwrap().zeta(conditions().delta),

@@ -1,7 +1,8 @@
 //! Theorem 2 and Theorem 4 for GP-UCB, and the steps of the proof.
 
 use super::{
-    Budget, Claim, Context, Origin, Outcome, Scope, Setting, Test, applicability, outcome, steps,
+    Budget, Claim, Context, Origin, Outcome, RegretBound, Scope, Setting, Test, applicability,
+    steps,
 };
 use crate::{Form, Measurement, theorem2, theorem4};
 
@@ -18,8 +19,10 @@ pub(super) fn bound(context: &Context, m: &Measurement) -> Option<f64> {
     }
 }
 
+const BOUND: RegretBound = RegretBound::best_sample(bound);
+
 fn regret(context: &Context, m: &Measurement) -> Outcome {
-    outcome(bound(context, m).map(|bound| m.best_sample_regret <= bound))
+    BOUND.holds(context, m)
 }
 
 const THEOREM: Claim = Claim {
@@ -34,7 +37,7 @@ const THEOREM: Claim = Claim {
     at: &[],
     scope: Scope::Horizon,
     test: Test::Probability { budget: Budget::share(1, 1), holds: regret },
-    bound: Some(bound),
+    bound: Some(BOUND),
     check: applicability::ucb,
 };
 

@@ -135,7 +135,7 @@ impl Library {
             (known.revision, cell.id),
             |_| 1,
             || {
-                let rows = rows::rows(&known.plan, cell);
+                let rows = rows::rows(&known.plan.study, &cell.cell);
                 let bounds = |t: u32| ready.bracket.as_ref()?.at(t as usize);
                 let rho = |t| bounds(t).map(|bounds| (bounds.lo, bounds.hi));
                 Arc::new(Counter::new(&rows, &cell.cell, ready.prior.c, rho))

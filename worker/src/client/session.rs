@@ -310,7 +310,8 @@ impl Session<'_> {
             }
             Reply::Rejected { lease, reason } => {
                 if self.held.drop_lease(lease) {
-                    tracing::warn!(lease, reason, "the coordinator rejected a lease");
+                    // The coordinator warns of what is wrong; that another worker was faster is not.
+                    tracing::info!(lease, reason, "the coordinator ended a lease");
                     self.summary.rejected += 1;
                 }
             }

@@ -10,9 +10,9 @@ mod draw;
 mod lockstep;
 mod shuffle;
 mod tally;
+mod trace;
 mod truth;
 
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use study::cell::{Cell, Estimator, Policy, Training};
@@ -23,6 +23,8 @@ use crate::posterior::Gram;
 use crate::prior::Prior;
 use crate::simd::Cpu;
 use lockstep::Lockstep;
+
+pub use trace::{Belief, Trace, Traced};
 
 /// Trials per lockstep group, unless the domain is too large for that many.
 pub const LANES: usize = 8;
@@ -158,8 +160,9 @@ impl<'a> Trials<'a> {
         Ok(Self { prior, cell, seed, checkpoints, cpu, gram, zetas })
     }
 
-    /// Runs replicates and hands over their records, in order of replicate and checkpoint.
-    pub fn run(&self, replicates: Range<u64>, sink: &mut impl FnMut(Record)) {
+    /// Runs replicates, given in ascending order, and hands over their records, in order of replicate
+    /// and checkpoint.
+    pub fn run(&self, replicates: impl IntoIterator<Item = u64>, sink: &mut impl FnMut(Record)) {
         if self.lanes() == 1 {
             self.run_in_lanes::<1>(replicates, sink);
         } else {
@@ -168,7 +171,11 @@ impl<'a> Trials<'a> {
     }
 
     /// The same, one trial at a time.
-    pub fn run_alone(&self, replicates: Range<u64>, sink: &mut impl FnMut(Record)) {
+    pub fn run_alone(
+        &self,
+        replicates: impl IntoIterator<Item = u64>,
+        sink: &mut impl FnMut(Record),
+    ) {
         self.run_in_lanes::<1>(replicates, sink);
     }
 
@@ -180,27 +187,32 @@ impl<'a> Trials<'a> {
         if oracle || bytes > GROUP_BYTES { 1 } else { LANES }
     }
 
-    fn run_in_lanes<const L: usize>(&self, replicates: Range<u64>, sink: &mut impl FnMut(Record)) {
+    fn run_in_lanes<const L: usize>(
+        &self,
+        replicates: impl IntoIterator<Item = u64>,
+        sink: &mut impl FnMut(Record),
+    ) {
+        let mut replicates = replicates.into_iter();
         let mut group: Option<Lockstep<'_, L>> = None;
         let mut records = Vec::new();
-        for first in replicates.clone().step_by(L) {
-            let live = (replicates.end - first).min(L as u64) as usize;
+        loop {
+            let live: Vec<u64> = replicates.by_ref().take(L).collect();
+            let Some(&last) = live.last() else { return };
             // Lanes beyond the last replicate repeat it; their records are dropped.
-            let last = replicates.end - 1;
-            let lanes = std::array::from_fn(|lane| last.min(first + lane as u64));
+            let lanes = std::array::from_fn(|lane| live.get(lane).copied().unwrap_or(last));
             let spare = group.take();
-            let run = AssertUnwindSafe(|| self.run_group(spare, lanes, live, &mut records));
+            let run = AssertUnwindSafe(|| self.run_group(spare, lanes, live.len(), &mut records));
             match catch_unwind(run) {
                 Ok(ran) => group = Some(ran),
                 Err(_) if L > 1 => {
                     records.clear();
-                    self.run_in_lanes::<1>(first..first + live as u64, sink);
+                    self.run_in_lanes::<1>(live, sink);
                 }
                 Err(_) => {
                     records.clear();
                     records.extend(self.checkpoints.iter().map(|&t| Record {
                         cell: self.cell.id(),
-                        replicate: first,
+                        replicate: last,
                         t,
                         outcome: Err(Failure::Panicked),
                     }));

@@ -1,9 +1,13 @@
 //! `manifest.json`: what a dataset is, and the digests that prove it.
 
+mod cell;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+pub use cell::CellEntry;
 
 /// The schema of datasets that this version writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -40,6 +44,10 @@ pub struct Manifest {
     pub detail: String,
     /// The family of verdicts.
     pub family: Family,
+    /// The families that the study had before it grew, oldest first: verdicts that were published then
+    /// keep theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_families: Vec<Family>,
     /// All other files of the dataset.
     pub files: Vec<FileEntry>,
     /// The cells, ascending.
@@ -68,17 +76,6 @@ pub struct FileEntry {
     pub bytes: u64,
     /// BLAKE3 of the bytes, as `b3sum` prints it.
     pub blake3: String,
-}
-
-/// A cell and its size.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CellEntry {
-    /// The cell: 16 hexadecimal digits.
-    pub cell: String,
-    /// Trials that ran.
-    pub replicates: u64,
-    /// Where each was recorded.
-    pub checkpoints: Vec<u32>,
 }
 
 /// Why a folder has no usable manifest.
@@ -192,8 +189,9 @@ pub(crate) mod tests {
             numerics: "ff".into(),
             detail: "steps".into(),
             family: Family { rows: 3, alpha: 0.05, evidence: 60.0, n_opt: 2000.0 },
+            earlier_families: vec![],
             files: vec![FileEntry { name: "records/a".into(), bytes: 3, blake3: "aa".into() }],
-            cells: vec![CellEntry { cell: "00ab".into(), replicates: 2, checkpoints: vec![1, 5] }],
+            cells: vec![],
         }
     }
 

@@ -1,0 +1,156 @@
+//! A cell in the manifest: its size, and all that makes it what it is.
+
+use serde::{Deserialize, Serialize};
+use study::cell::{Cell, CellId, Estimator, Policy, PolicyConstants, Training};
+use theory::Delta;
+
+use crate::description::{CellDescription, Scalar, as_map};
+
+/// A cell, its size and its parameters, so that a dataset can be analysed without the files that its
+/// study names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellEntry {
+    /// The cell: 16 hexadecimal digits.
+    pub cell: String,
+    /// Trials that ran.
+    pub replicates: u64,
+    /// Where each was recorded.
+    pub checkpoints: Vec<u32>,
+    /// Its prior, as an index into `priors.json`.
+    pub prior: u32,
+    /// Digest of the prior without its noise variance.
+    pub shape: String,
+    /// sigma^2.
+    pub noise_variance: f64,
+    /// "fixed" or "adaptive".
+    pub design: String,
+    /// The method.
+    pub method: String,
+    /// The acquisition function, where there is one.
+    pub acquisition: Option<String>,
+    /// The form of zeta_t's constants, where they matter.
+    pub policy_constants: Option<String>,
+    /// N, where functions are used for training.
+    #[serde(rename = "N")]
+    pub n: Option<u64>,
+    /// How the estimators were drawn.
+    pub estimator: Option<String>,
+    /// The level that the policy is set for.
+    pub delta: Option<f64>,
+    /// PI's target is max f + gap.
+    pub gap: Option<f64>,
+    /// Dotted keys that are swept, and their values here.
+    #[serde(with = "as_map")]
+    pub swept: Vec<(String, Scalar)>,
+}
+
+impl CellEntry {
+    /// Describes a cell.
+    pub fn new(description: &CellDescription) -> Self {
+        let Cell { shape, noise_variance, policy } = description.cell;
+        let training = policy.training();
+        Self {
+            cell: description.id.to_string(),
+            replicates: description.replicates,
+            checkpoints: description.checkpoints.clone(),
+            prior: description.prior,
+            shape: blake3::Hash::from_bytes(shape).to_hex().to_string(),
+            noise_variance,
+            design: policy.design().to_owned(),
+            method: policy.method().to_owned(),
+            acquisition: policy.acquisition().map(str::to_owned),
+            policy_constants: policy.constants().map(|constants| constants.form().to_string()),
+            n: training.map(|training| training.n),
+            estimator: training.map(|training| training.estimator.name().to_owned()),
+            delta: policy.delta().map(Delta::get),
+            gap: policy.gap(),
+            swept: description.swept.clone(),
+        }
+    }
+
+    /// The cell, if these are the parameters of the cell that the entry names.
+    pub fn parse(&self) -> Option<(CellId, Cell)> {
+        let shape = *blake3::Hash::from_hex(&self.shape).ok()?.as_bytes();
+        let cell = Cell { shape, noise_variance: self.noise_variance, policy: self.policy()? };
+        let id = cell.id();
+        (id.to_string() == self.cell).then_some((id, cell))
+    }
+
+    fn policy(&self) -> Option<Policy> {
+        let delta = || Delta::new(self.delta?).ok();
+        let parts = (self.design.as_str(), self.method.as_str(), self.acquisition.as_deref());
+        Some(match parts {
+            ("fixed", "pem-bo", None) => Policy::Fixed(self.training()?),
+            ("adaptive", "pem-bo", Some("gp-ucb")) => Policy::PemUcb {
+                training: self.training()?,
+                delta: delta()?,
+                constants: self.constants()?,
+            },
+            ("adaptive", "pem-bo", Some("pi")) => {
+                Policy::PemPi { training: self.training()?, gap: self.gap? }
+            }
+            ("adaptive", "known-prior", Some("gp-ucb")) => Policy::KnownUcb { delta: delta()? },
+            ("adaptive", "known-prior", Some("pi")) => Policy::KnownPi { gap: self.gap? },
+            ("adaptive", "random", None) => Policy::Random,
+            _ => return None,
+        })
+    }
+
+    fn training(&self) -> Option<Training> {
+        let all = [Estimator::Wishart, Estimator::Dense, Estimator::Simulated];
+        let name = self.estimator.as_deref()?;
+        let estimator = all.into_iter().find(|estimator| estimator.name() == name)?;
+        Some(Training { n: self.n?, estimator })
+    }
+
+    fn constants(&self) -> Option<PolicyConstants> {
+        let all = [PolicyConstants::Printed, PolicyConstants::Corrected];
+        let name = self.policy_constants.as_deref()?;
+        all.into_iter().find(|constants| constants.form().name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(policy: Policy) -> CellEntry {
+        let cell = Cell { shape: [7; 32], noise_variance: 0.01, policy };
+        CellEntry::new(&CellDescription {
+            id: cell.id(),
+            cell,
+            prior: 3,
+            swept: vec![("prior.noise_variance".into(), Scalar::Float(0.01))],
+            replicates: 10,
+            checkpoints: vec![1, 5],
+        })
+    }
+
+    #[test]
+    fn every_policy_survives_its_text() {
+        let training = Training { n: 200, estimator: Estimator::Wishart };
+        let delta = Delta::new(0.1).unwrap();
+        let constants = PolicyConstants::Corrected;
+        let policies = [
+            Policy::Fixed(training),
+            Policy::PemUcb { training, delta, constants },
+            Policy::PemPi { training, gap: 0.25 },
+            Policy::KnownUcb { delta },
+            Policy::KnownPi { gap: 0.0 },
+            Policy::Random,
+        ];
+        for policy in policies {
+            let text = serde_json::to_string(&entry(policy)).unwrap();
+            let read: CellEntry = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, entry(policy));
+            assert_eq!(read.parse().unwrap().1.policy, policy);
+        }
+    }
+
+    #[test]
+    fn an_entry_with_other_parameters_is_no_cell() {
+        let mut entry = entry(Policy::Random);
+        entry.noise_variance = 0.02;
+        assert_eq!(entry.parse(), None);
+    }
+}

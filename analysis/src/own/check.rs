@@ -1,0 +1,146 @@
+//! Whether a claim of one's own can be evaluated: known columns, a condition, no aggregate.
+
+use polars::prelude::{DataFrame, DataType, Expr, Field, IntoLazy, PolarsError, Schema};
+use polars::sql::sql_expr;
+use study::file::{OwnClaim, Quantifier, Study};
+
+use crate::parquet::FileError;
+use crate::schema::{self, Type};
+
+use super::scalars;
+
+/// Why a claim of one's own cannot be evaluated.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The expression is refused.
+    #[error("{file}:{line}: claim {id}: {key} = \"{expression}\" {reason}")]
+    Expression {
+        /// The study file.
+        file: String,
+        /// The line of its `[[claim]]`.
+        line: usize,
+        /// The claim.
+        id: String,
+        /// "holds" or "budget".
+        key: &'static str,
+        /// The expression.
+        expression: String,
+        /// What is wrong, and what would be valid.
+        reason: String,
+    },
+    /// The records cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// A claim that can be evaluated.
+pub(super) struct Compiled {
+    pub(super) holds: Expr,
+    pub(super) budget: Expr,
+    pub(super) quantifier: Quantifier,
+    pub(super) claim: OwnClaim,
+    pub(super) file: String,
+}
+
+impl Compiled {
+    pub(super) fn refuse(&self, key: &'static str, reason: String) -> Error {
+        refuse(&self.file, &self.claim, key, reason)
+    }
+}
+
+fn refuse(file: &str, claim: &OwnClaim, key: &'static str, reason: String) -> Error {
+    Error::Expression {
+        file: file.to_owned(),
+        line: claim.line,
+        id: claim.id.clone(),
+        key,
+        expression: if key == "holds" { claim.holds.clone() } else { claim.budget.clone() },
+        reason,
+    }
+}
+
+/// Refuses claims of one's own that could not be evaluated, before anything runs.
+pub fn check(study: &Study, swept: &[(String, Type)]) -> Result<(), Error> {
+    compile(study, swept).map(|_| ())
+}
+
+pub(super) fn compile(study: &Study, swept: &[(String, Type)]) -> Result<Vec<Compiled>, Error> {
+    study.claims.iter().map(|claim| one(&study.file, claim, swept)).collect()
+}
+
+fn one(file: &str, claim: &OwnClaim, swept: &[(String, Type)]) -> Result<Compiled, Error> {
+    let refuse = |key| move |reason: String| refuse(file, claim, key, reason);
+    let columns = columns(swept);
+    let holds = parse(&claim.holds).map_err(refuse("holds"))?;
+    match output(&holds, &columns).map_err(refuse("holds"))? {
+        DataType::Boolean => {}
+        other => {
+            let reason = format!(
+                "is of type {other}, not a condition; compare it with something, as in \
+                 \"cumulative_regret <= 8 * sqrt(t * rho_hi)\""
+            );
+            return Err(refuse("holds")(reason));
+        }
+    }
+    let budget = parse(&claim.budget).map_err(refuse("budget"))?;
+    let kind = output(&budget, &scalars::COLUMNS.map(|(name, kind)| (name.to_owned(), kind)));
+    if !kind.map_err(refuse("budget"))?.is_primitive_numeric() {
+        let reason = "is no number; use a probability below 1, such as \"delta/2\"".to_owned();
+        return Err(refuse("budget")(reason));
+    }
+    let (claim, file) = (claim.clone(), file.to_owned());
+    Ok(Compiled { holds, budget, quantifier: claim.quantifier, claim, file })
+}
+
+/// All columns that an expression may use.
+fn columns(swept: &[(String, Type)]) -> Vec<(String, Type)> {
+    let records = schema::columns(swept).into_iter().map(|column| (column.name, column.kind));
+    let mut columns: Vec<(String, Type)> = records.collect();
+    for (name, kind) in scalars::COLUMNS {
+        if columns.iter().all(|(known, _)| known != name) {
+            columns.push((name.to_owned(), kind));
+        }
+    }
+    columns
+}
+
+fn parse(text: &str) -> Result<Expr, String> {
+    let expression = sql_expr(text).map_err(|error| format!("is not a SQL expression: {error}"))?;
+    let aggregates = |part: &Expr| matches!(part, Expr::Agg(_) | Expr::Over { .. } | Expr::Len);
+    if (&expression).into_iter().any(aggregates) {
+        return Err("takes an aggregate over many records; a claim is about one trial".to_owned());
+    }
+    Ok(expression)
+}
+
+/// The type of an expression over columns.
+fn output(expression: &Expr, columns: &[(String, Type)]) -> Result<DataType, String> {
+    let schema: Schema = columns
+        .iter()
+        .map(|(name, kind)| Field::new(name.as_str().into(), kind.polars()))
+        .collect();
+    let frame =
+        DataFrame::empty_with_schema(&schema).lazy().select([expression.clone().alias("it")]);
+    let found = frame.clone().collect_schema().map_err(|error| explain(&error, columns))?;
+    // Types are known now; functions that the engine lacks show when it runs, on no rows.
+    frame.collect().map_err(|error| explain(&error, columns))?;
+    Ok(found.get("it").cloned().unwrap_or(DataType::Null))
+}
+
+fn explain(error: &PolarsError, columns: &[(String, Type)]) -> String {
+    let PolarsError::ColumnNotFound(name) = error else {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        return format!("cannot be evaluated: {first}");
+    };
+    let name = name.to_string();
+    let name = name.split('"').nth(1).unwrap_or(&name).to_owned();
+    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let meant = study::nearest(&name, &names)
+        .map_or(String::new(), |near| format!("did you mean {near}? "));
+    format!(
+        "names {name:?}, which is no column of records and no scalar of the study; {meant}codebook.csv lists the \
+         columns, and scalars are {}",
+        scalars::COLUMNS.map(|(name, _)| name).join(", ")
+    )
+}

@@ -1,0 +1,305 @@
+//! One pass over the records of a dataset, and what every analysis is made of.
+//!
+//! Row groups are read and evaluated by as many threads as there are, each by itself, and put together
+//! in their order, so that results depend on no timing. Memory is bounded by the number of cells, by
+//! [`KEPT`] trials of the cells being put together, and by a row group per thread; never by the number
+//! of records.
+
+mod columns;
+mod gathered;
+mod partial;
+mod questions;
+mod worst;
+
+use std::ops::Range;
+
+use polars::prelude::DataFrame;
+use rayon::prelude::*;
+use study::CellId;
+use study::rows::{MeanRow, Row};
+use study::tally::RowCounts;
+use theory::Delta;
+use theory::evidence::MeanSample;
+
+use crate::dataset::{self, DataCell, Dataset};
+use crate::parquet::{self, FileError, Group};
+use crate::schema::{self, Type};
+
+use columns::Columns;
+use gathered::{Gathered, Rivals};
+use partial::Partial;
+use questions::Questions;
+
+pub use gathered::{Blocks, KEPT, SeriesResult, Slack};
+pub use worst::{Trial, worst};
+
+/// What is kept of each trial, in the order in which [`AtResult::series`] has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Series {
+    /// r_t.
+    BestSample,
+    /// R_t.
+    Simple,
+    /// The sum of regrets.
+    Cumulative,
+    /// (mu_hat_t - mu_t)^2/(k_t + sigma^2) at the probe.
+    Error,
+    /// k_hat_t/(k_t + sigma^2) at the probe.
+    Ratio,
+    /// I_t.
+    Information,
+    /// min_{s <= t} k_{s-1}(x_s).
+    LeastVariance,
+}
+
+/// What the records of a cell amount to.
+#[derive(Debug)]
+pub struct CellResult {
+    /// The cell's place in [`Dataset::cells`].
+    pub cell: usize,
+    /// The rows of verdicts.
+    pub rows: Vec<RowResult>,
+    /// The claims about means.
+    pub means: Vec<(MeanRow, MeanSample)>,
+    /// By T of the grid.
+    pub at: Vec<AtResult>,
+}
+
+/// What the records say about one row.
+#[derive(Debug)]
+pub struct RowResult {
+    /// The row.
+    pub row: Row,
+    /// Whether its delta was added after the data were seen.
+    pub exploratory: bool,
+    /// By batch of trials, in order.
+    pub batches: Vec<RowCounts>,
+    /// Among trials in which x* was not observed before tau, for steps of proofs.
+    pub unseen: Option<RowCounts>,
+    /// How much of a regret bound is used.
+    pub slack: Option<Slack>,
+}
+
+/// What the records say at one t.
+#[derive(Debug)]
+pub struct AtResult {
+    /// t.
+    pub t: u32,
+    /// Trials that failed.
+    pub failures: u64,
+    /// In the order of [`Series`].
+    pub series: Vec<SeriesResult>,
+}
+
+impl AtResult {
+    /// One of the series.
+    pub fn of(&self, series: Series) -> &SeriesResult {
+        &self.series[series as usize]
+    }
+}
+
+/// Why records cannot be analysed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The dataset cannot be read.
+    #[error(transparent)]
+    Dataset(#[from] dataset::Error),
+    /// A file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Records that should be elsewhere, or should not be.
+    #[error(
+        "record {row} should be cell {cell}, replicate {replicate}, t = {t}, and is not: the dataset is \
+         not what its manifest says; `regretta verify` tells more"
+    )]
+    Misplaced {
+        /// Counted from 0 over all files.
+        row: u64,
+        /// The cell that the manifest has there.
+        cell: CellId,
+        /// The replicate.
+        replicate: u64,
+        /// The checkpoint.
+        t: u32,
+    },
+    /// A bug of ours.
+    #[error(
+        "{claim} does not hold at t = {t} of trial {address}: this is a bug of regretta, not of the paper, \
+         and no verdict is given; please report it with the output of \
+         `regretta replay STUDY.toml {address} --trace DIR`"
+    )]
+    Invariant {
+        /// The invariant.
+        claim: &'static str,
+        /// The checkpoint.
+        t: u32,
+        /// The trial.
+        address: String,
+    },
+}
+
+/// Evaluates all records, at further deltas too. The dataset must have records of all trials.
+pub fn run(dataset: &Dataset, further: &[Delta]) -> Result<Vec<CellResult>, Error> {
+    let questions: Vec<Questions> =
+        dataset.cells.par_iter().map(|cell| Questions::new(dataset, cell, further)).collect();
+    let pass = Pass { dataset, questions, starts: starts(dataset), groups: open(dataset)? };
+    // Random search comes first: the bounds of the others are compared with what it reaches.
+    let is_random = |cell: &DataCell| cell.cell.policy.method() == "random";
+    let mut results: Vec<Option<CellResult>> = dataset.cells.iter().map(|_| None).collect();
+    let mut rivals = Rivals::new(dataset.priors.len());
+    for first in [true, false] {
+        let chosen: Vec<bool> = dataset.cells.iter().map(|cell| is_random(cell) == first).collect();
+        pass.scan(&chosen, |cell, gathered| {
+            if first {
+                rivals.learn(dataset, cell, &gathered);
+            }
+            results[cell] = Some(gathered.finish(dataset, cell, &pass.questions[cell], &rivals));
+        })?;
+    }
+    Ok(results.into_iter().flatten().collect())
+}
+
+struct Pass<'a> {
+    dataset: &'a Dataset,
+    questions: Vec<Questions>,
+    /// The first row of each cell, and the number of all rows.
+    starts: Vec<u64>,
+    groups: Vec<(u64, Group)>,
+}
+
+/// Records of one cell within a row group.
+struct Segment {
+    cell: usize,
+    partial: Partial,
+}
+
+fn starts(dataset: &Dataset) -> Vec<u64> {
+    let mut starts = vec![0];
+    for cell in &dataset.cells {
+        let rows = cell.replicates * cell.checkpoints.len() as u64;
+        starts.push(starts[starts.len() - 1] + rows);
+    }
+    starts
+}
+
+/// Checks all files of records, and finds their row groups with the number of rows before them.
+fn open(dataset: &Dataset) -> Result<Vec<(u64, Group)>, Error> {
+    let files = dataset.record_files();
+    files.par_iter().try_for_each(|file| dataset::check(&dataset.dir, file))?;
+    let mut groups = Vec::new();
+    let mut rows = 0;
+    for file in files {
+        for group in parquet::groups(&dataset.dir.join(&file.name), &columns())? {
+            let before = rows;
+            rows += group.rows as u64;
+            groups.push((before, group));
+        }
+    }
+    let expected = dataset.manifest.records;
+    if rows == expected {
+        return Ok(groups);
+    }
+    Err(dataset::Error::Total { what: "records", expected, found: rows }.into())
+}
+
+/// The columns that are read: a record's place and its measurement.
+fn columns() -> Vec<(String, Type)> {
+    schema::of_records()
+        .into_iter()
+        .filter(|(name, _)| name != "cell" && name != "status")
+        .collect()
+}
+
+impl Pass<'_> {
+    /// Reads the row groups with records of the chosen cells, and hands over each cell when it is whole.
+    fn scan(&self, chosen: &[bool], mut whole: impl FnMut(usize, Gathered)) -> Result<(), Error> {
+        let wanted: Vec<&(u64, Group)> = self
+            .groups
+            .iter()
+            .filter(|(first, group)| {
+                self.cells(*first..first + group.rows as u64).any(|cell| chosen[cell])
+            })
+            .collect();
+        let mut open: Option<(usize, Gathered)> = None;
+        for window in wanted.chunks(4 * rayon::current_num_threads()) {
+            let read: Vec<Result<Vec<Segment>, Error>> =
+                window.par_iter().map(|(first, group)| self.read(*first, group, chosen)).collect();
+            for segments in read {
+                for Segment { cell, partial } in segments? {
+                    if open.as_ref().is_some_and(|(known, _)| *known != cell)
+                        && let Some((known, gathered)) = open.take()
+                    {
+                        whole(known, gathered);
+                    }
+                    let fresh = || (cell, Gathered::new(self.dataset, cell, &self.questions[cell]));
+                    open.get_or_insert_with(fresh).1.absorb(partial);
+                }
+            }
+        }
+        if let Some((known, gathered)) = open {
+            whole(known, gathered);
+        }
+        Ok(())
+    }
+
+    /// The cells that have rows in a range.
+    fn cells(&self, rows: Range<u64>) -> impl Iterator<Item = usize> + '_ {
+        let first = self.starts.partition_point(|&start| start <= rows.start).saturating_sub(1);
+        let count = self.questions.len();
+        let within = move |&cell: &usize| self.starts[cell] < rows.end;
+        (first..count).take_while(within).filter(|&cell| self.starts[cell] < self.starts[cell + 1])
+    }
+
+    fn read(&self, first: u64, group: &Group, chosen: &[bool]) -> Result<Vec<Segment>, Error> {
+        let frame = group.read()?;
+        let rows = first..first + group.rows as u64;
+        let mut segments = Vec::new();
+        for cell in self.cells(rows.clone()).filter(|&cell| chosen[cell]) {
+            let start = self.starts[cell].max(rows.start) - first;
+            let end = self.starts[cell + 1].min(rows.end) - first;
+            let partial = self.evaluate(&frame, first, cell, start as usize..end as usize)?;
+            segments.push(Segment { cell, partial });
+        }
+        Ok(segments)
+    }
+
+    /// Evaluates some rows of a frame, all of one cell.
+    fn evaluate(
+        &self,
+        frame: &DataFrame,
+        first: u64,
+        cell: usize,
+        rows: Range<usize>,
+    ) -> Result<Partial, Error> {
+        let refused = |error| FileError::parquet("read", &self.dataset.dir.join("records"))(error);
+        let columns = Columns::new(frame).map_err(refused)?;
+        let replicates =
+            frame.column("replicate").and_then(|column| column.i64()).map_err(refused)?;
+        let checkpoints = frame.column("t").and_then(|column| column.i64()).map_err(refused)?;
+        let questions = &self.questions[cell];
+        let per_trial = questions.at.len() as u64;
+        let batch_size = self.dataset.study.replicates.batch_size();
+        let mut partial = Partial::new(questions);
+        for row in rows {
+            let place = first + row as u64 - self.starts[cell];
+            let (replicate, slot) = (place / per_trial, (place % per_trial) as usize);
+            let t = questions.at[slot].t;
+            let expected = (Some(replicate.cast_signed()), Some(i64::from(t)));
+            if (replicates.get(row), checkpoints.get(row)) != expected {
+                let (row, cell) = (first + row as u64, self.dataset.cells[cell].id);
+                return Err(Error::Misplaced { row, cell, replicate, t });
+            }
+            let batch = replicate / batch_size;
+            if !columns.is_measured(row) {
+                partial.fail(questions, slot, batch);
+                continue;
+            }
+            let measurement = columns.measurement(row, t);
+            partial.observe(questions, slot, batch, &measurement).map_err(|claim| {
+                let address = self.dataset.address(self.dataset.cells[cell].id, replicate);
+                Error::Invariant { claim, t, address }
+            })?;
+        }
+        Ok(partial)
+    }
+}

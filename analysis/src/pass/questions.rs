@@ -1,0 +1,117 @@
+//! What is asked of every record of a cell, with its constants at hand.
+
+use study::rows::{MeanRow, Row, mean_rows, rows, rows_at};
+use study::tally::Contexts;
+use theory::claims::{self, Claim, Context, RegretBound, Test};
+use theory::{Delta, Measurement};
+
+use crate::dataset::{DataCell, Dataset};
+
+/// The questions of a cell.
+pub(super) struct Questions {
+    /// The rows of verdicts: those of the plan, then those at further deltas.
+    pub(super) rows: Vec<Row>,
+    /// How many of them are the plan's.
+    pub(super) planned: usize,
+    /// The claims about means.
+    pub(super) means: Vec<MeanRow>,
+    /// By checkpoint.
+    pub(super) at: Vec<AtCheckpoint>,
+}
+
+/// What is asked at one checkpoint.
+#[derive(Default)]
+pub(super) struct AtCheckpoint {
+    pub(super) t: u32,
+    /// Whether it is a T of the grid; at other steps only invariants are checked.
+    pub(super) on_grid: bool,
+    pub(super) watches: Vec<Watch>,
+    pub(super) means: Vec<MeanWatch>,
+    pub(super) invariants: Vec<(&'static Claim, Context)>,
+    /// How many watches have a bound.
+    pub(super) bounds: usize,
+}
+
+/// A row of the verdicts.
+pub(super) struct Watch {
+    pub(super) row: usize,
+    pub(super) claim: &'static Claim,
+    pub(super) contexts: Contexts,
+    /// The bound on regret, and its place among those of the checkpoint.
+    pub(super) bound: Option<(usize, RegretBound)>,
+    /// Whether the statement is a step of a proof that speaks of x*, so that trials in which it was not
+    /// observed yet are of interest by themselves.
+    pub(super) is_step: bool,
+}
+
+/// A claim about a mean.
+pub(super) struct MeanWatch {
+    pub(super) row: usize,
+    pub(super) statistic: fn(&Context, &Measurement) -> Option<f64>,
+    pub(super) expected: f64,
+    pub(super) context: Context,
+}
+
+impl Questions {
+    /// All questions of a cell, those at further deltas included.
+    pub(super) fn new(dataset: &Dataset, cell: &DataCell, further: &[Delta]) -> Self {
+        let study = &dataset.study;
+        let mut all = rows(study, &cell.cell);
+        let planned = all.len();
+        if cell.cell.policy.delta().is_none() {
+            all.extend(rows_at(study, &cell.cell, further));
+        }
+        let means = mean_rows(study, &cell.cell);
+        let checkpoint = |&t: &u32| {
+            let on_grid = study.grid.t.contains(&t);
+            AtCheckpoint { t, on_grid, ..AtCheckpoint::default() }
+        };
+        let mut at: Vec<AtCheckpoint> = cell.checkpoints.iter().map(checkpoint).collect();
+        watch_rows(&mut at, dataset, cell, &all);
+        watch_means(&mut at, dataset, cell, &means);
+        watch_invariants(&mut at, dataset, cell);
+        Self { rows: all, planned, means, at }
+    }
+}
+
+fn at_t(at: &mut [AtCheckpoint], t: u32) -> Option<&mut AtCheckpoint> {
+    let place = at.binary_search_by_key(&t, |checkpoint| checkpoint.t).ok()?;
+    at.get_mut(place)
+}
+
+fn watch_rows(at: &mut [AtCheckpoint], dataset: &Dataset, cell: &DataCell, rows: &[Row]) {
+    for (row, contexts) in dataset.contexts(cell, rows).into_iter().enumerate() {
+        let claim = rows[row].claim;
+        let Some(checkpoint) = at_t(at, rows[row].t) else { continue };
+        let bound = claim.bound.map(|bound| (checkpoint.bounds, bound));
+        checkpoint.bounds += usize::from(bound.is_some());
+        let is_step = claim.id.starts_with("theorem") && claim.id.contains("/step.");
+        checkpoint.watches.push(Watch { row, claim, contexts, bound, is_step });
+    }
+}
+
+fn watch_means(at: &mut [AtCheckpoint], dataset: &Dataset, cell: &DataCell, means: &[MeanRow]) {
+    let (delta, c) = (dataset.some_delta(cell), dataset.prior(cell).c);
+    for (row, mean) in means.iter().enumerate() {
+        let Test::Mean { statistic, expected } = mean.claim.test else { continue };
+        let context = mean.context(&cell.cell, delta, c);
+        if let Some(checkpoint) = at_t(at, mean.t) {
+            checkpoint.means.push(MeanWatch { row, statistic, expected, context });
+        }
+    }
+}
+
+/// Invariants are checked in every study, at every checkpoint, whatever it tests.
+fn watch_invariants(at: &mut [AtCheckpoint], dataset: &Dataset, cell: &DataCell) {
+    let (delta, prior) = (dataset.some_delta(cell), dataset.prior(cell));
+    for claim in claims::all().filter(|claim| matches!(claim.test, Test::Invariant { .. })) {
+        for checkpoint in at.iter_mut() {
+            let row = Row { claim, form: None, at: None, t: checkpoint.t, delta, budget: 0.0 };
+            let rho = prior.rho_at(checkpoint.t).map(|(_, upper)| upper);
+            let context = row.context(&cell.cell, prior.c, rho);
+            if claim.applies(&context).is_ok() {
+                checkpoint.invariants.push((claim, context));
+            }
+        }
+    }
+}

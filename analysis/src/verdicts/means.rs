@@ -1,0 +1,97 @@
+//! Claims about means: refuted by a z-test, confirmed only by equivalence within a stated margin.
+//!
+//! Both tests are for a number of trials that is fixed in advance, so that a study with early stopping
+//! does not test them.
+
+use study::cell::Cell;
+use study::rows::MeanRow;
+use theory::claims::Test;
+use theory::evidence::{MeanSample, equivalence_test, z_test};
+use theory::special::normal_quantile;
+use theory::{Form, lemma1};
+
+use super::Candidate;
+use super::assemble::{blank, finite};
+use crate::dataset::{DataCell, Dataset};
+use crate::pass::CellResult;
+
+/// The margin within which a mean is called equal, relative to the scale of its statistic: one
+/// predictive standard deviation for the mean, the predictive variance for the variance, the exact
+/// variance for its formula.
+const MARGIN: f64 = 0.05;
+
+pub(super) fn candidates(
+    dataset: &Dataset,
+    cell: &DataCell,
+    records: Option<&CellResult>,
+    all: &mut Vec<Candidate>,
+) {
+    let listed = study::rows::mean_rows(&dataset.study, &cell.cell);
+    for (place, mean) in listed.iter().enumerate() {
+        let sample = records.map(|records| records.means[place].1);
+        all.push(candidate(dataset, cell, mean, sample));
+    }
+}
+
+fn candidate(
+    dataset: &Dataset,
+    cell: &DataCell,
+    mean: &MeanRow,
+    sample: Option<MeanSample>,
+) -> Candidate {
+    let mut row = blank(dataset, cell, mean.claim);
+    row.constants = mean.form.map(|form| form.name().to_owned());
+    row.at = mean.at.map(|at| at.to_string());
+    row.t = Some(mean.t);
+    let Test::Mean { expected, .. } = mean.claim.test else {
+        unreachable!("mean rows are of claims about means")
+    };
+    let margin = MARGIN * scale(mean, &cell.cell);
+    row.mean_expected = Some(expected);
+    row.mean_margin = Some(margin);
+    let Some(sample) = sample else {
+        row.reason = Some("a summary keeps no values to take a mean of".to_owned());
+        return Candidate { evidence: None, row };
+    };
+    row.trials = sample.count;
+    if sample.count > 0 {
+        row.mean = Some(sample.mean);
+        row.mean_se = sample.standard_error();
+    }
+    if let Some(error) = row.mean_se {
+        // The interval of the mean at level 1 - alpha, not of a coverage.
+        let reach = error * normal_quantile(1.0 - 0.5 * dataset.manifest.family.alpha);
+        row.ci_low = Some(sample.mean - reach);
+        row.ci_high = Some(sample.mean + reach);
+        row.interval = Some("normal".to_owned());
+    }
+    if dataset.is_stopped() {
+        row.reason = Some(
+            "tests of means are for a fixed number of trials, and here the data decided it: use \
+             replicates = NUMBER"
+                .to_owned(),
+        );
+        return Candidate { evidence: None, row };
+    }
+    let tests = z_test(&sample, expected).zip(equivalence_test(&sample, expected, margin));
+    let (refute, confirm) =
+        tests.map_or((0.0, 0.0), |(differs, equal)| (-libm::log(differs), -libm::log(equal)));
+    // In place of log E stands -log p, which Holm's procedure treats alike.
+    row.log_e_refute = Some(finite(refute));
+    row.log_e_confirm = Some(finite(confirm));
+    row.reason = Some(format!(
+        "fixed n: refuted by a z-test, confirmed only within ±{} of {expected}; log_e holds -log p",
+        crate::words::number(margin, 3)
+    ));
+    Candidate { evidence: Some((refute, confirm)), row }
+}
+
+/// The size of the statistic.
+fn scale(mean: &MeanRow, cell: &Cell) -> f64 {
+    if mean.claim.id != "lemma1.variance-formula" {
+        return 1.0;
+    }
+    // E[K] = t, so that this is the exact variance over the predictive variance.
+    let n = cell.policy.training().map_or(0, |training| training.n);
+    lemma1::variance_formula(n, mean.t, f64::from(mean.t), Form::Corrected).unwrap_or(1.0)
+}

@@ -1,0 +1,114 @@
+//! One verdict, as `verdicts.json` has it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::description::Scalar;
+
+/// A claim at one place of the study, and what the trials say about it. `None` where a value does not
+/// apply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VerdictRow {
+    /// The claim's id.
+    pub claim: String,
+    /// "stated", "proof split" or "ours".
+    pub origin: String,
+    /// The form of the constants: "printed", "corrected" or "sharp".
+    pub constants: Option<String>,
+    /// Where Lemma 1 is evaluated: "probe", "x_star", "x_next" or "x_observed".
+    pub at: Option<String>,
+    /// "all", or "x_star_unseen" for descriptive rows.
+    pub among: String,
+    /// N.
+    #[serde(rename = "N")]
+    pub n: Option<u64>,
+    /// t; the horizon of claims about regret, `None` for claims about all t at once.
+    pub t: Option<u32>,
+    /// delta.
+    pub delta: Option<f64>,
+    /// "finite" or "compact".
+    pub setting: String,
+    /// "fixed" or "adaptive".
+    pub design: String,
+    /// The method.
+    pub method: String,
+    /// The acquisition function.
+    pub acquisition: Option<String>,
+    /// The form of zeta_t with which the policy ran.
+    pub policy_constants: Option<String>,
+    /// The cell.
+    pub cell: String,
+    /// Trials with an answer.
+    pub trials: u64,
+    /// Trials that failed; not among `trials`.
+    pub failures: u64,
+    /// Violations; with rho's lower end where the claim depends on rho.
+    pub violations: Option<u64>,
+    /// 1 - violations/trials.
+    pub coverage: Option<f64>,
+    /// Lower end of the coverage's interval at level 1 - alpha.
+    pub ci_low: Option<f64>,
+    /// Upper end; with rho's upper end where the claim depends on rho.
+    pub ci_high: Option<f64>,
+    /// The coverage that is claimed: 1 - budget.
+    pub required: Option<f64>,
+    /// Largest log E against the claim over completed batches.
+    pub log_e_refute: Option<f64>,
+    /// Largest log E for it.
+    pub log_e_confirm: Option<f64>,
+    /// "refuted", "confirmed", "undecided", "not-applicable" or "inconsistent".
+    pub verdict: String,
+    /// Why it is not applicable, or what else should be known.
+    pub reason: Option<String>,
+    /// The coverage by the exact law, where one is known.
+    pub exact_coverage: Option<f64>,
+    /// How many times larger the bound is than the quantile that it bounds.
+    pub tightness: Option<f64>,
+    /// Whether even the worst possible regret satisfies the bound at the claimed level.
+    pub vacuous: Option<bool>,
+    /// All of it in a sentence.
+    pub sentence: String,
+
+    /// The prior's number in `priors.json`.
+    pub prior: u32,
+    /// Swept keys and their values.
+    pub swept: BTreeMap<String, Scalar>,
+    /// Violations with rho's upper end: what a refutation counts.
+    pub violations_refuting: Option<u64>,
+    /// How the interval is made: "clopper-pearson", "confidence-sequence" or "normal".
+    pub interval: Option<String>,
+    /// Whether the row was added after the data were seen; it is then judged in a family of its own.
+    pub exploratory: bool,
+    /// The bound on regret (its mean over trials where it differs), with rho's lower end.
+    pub bound: Option<f64>,
+    /// The smallest factor by which the bound could shrink and still be confirmed.
+    pub shrink: Option<f64>,
+    /// Share of trials in which even the worst point satisfies the bound.
+    pub worst_case_coverage: Option<f64>,
+    /// Share of trials of random search that satisfy the bound.
+    pub random_coverage: Option<f64>,
+    /// For claims about a mean: the mean of the statistic.
+    pub mean: Option<f64>,
+    /// Its Monte-Carlo standard error.
+    pub mean_se: Option<f64>,
+    /// What it should be.
+    pub mean_expected: Option<f64>,
+    /// Within which margin of that it is called equal.
+    pub mean_margin: Option<f64>,
+    /// The constants that the predicate used: a_t; ends of the ratio's interval.
+    pub limits: BTreeMap<String, f64>,
+}
+
+impl VerdictRow {
+    /// The Monte-Carlo standard error of the coverage.
+    pub fn coverage_se(&self) -> Option<f64> {
+        let coverage = self.coverage?;
+        Some((coverage * (1.0 - coverage) / self.trials as f64).sqrt())
+    }
+
+    /// Whether it is a verdict of the study's family.
+    pub fn is_tested(&self) -> bool {
+        self.verdict != "not-applicable" && !self.exploratory
+    }
+}

@@ -1,0 +1,57 @@
+//! The sealed counts, row by row of the plan.
+
+use study::rows::{Row, rows};
+use study::tally::RowCounts;
+
+use super::{Error, Sealed};
+use crate::counts::Count;
+use crate::dataset::{DataCell, Dataset};
+
+/// Sorts counts into the rows of the plan, which they must be of.
+pub(crate) fn sort<E>(
+    dataset: &Dataset,
+    counts: impl Iterator<Item = Result<Count, E>>,
+) -> Result<Result<Sealed, Error>, E> {
+    let mut counts = counts.peekable();
+    let mut sealed = Vec::with_capacity(dataset.cells.len());
+    for cell in &dataset.cells {
+        let planned = rows(&dataset.study, &cell.cell);
+        let mut batches: Vec<Vec<RowCounts>> = vec![];
+        while let Some(count) =
+            counts.next_if(|count| count.as_ref().map_or(true, |count| count.cell == cell.id))
+        {
+            let count = count?;
+            if batches.last().is_none_or(|batch| batch.len() == planned.len()) {
+                batches.push(Vec::with_capacity(planned.len()));
+            }
+            let batch = batches.last_mut().expect("a batch was entered");
+            if !planned.get(batch.len()).is_some_and(|row| is_of(&count, row)) {
+                return Ok(Err(other_rows(cell)));
+            }
+            batch.push(RowCounts {
+                trials: count.trials,
+                refuting: count.refuting,
+                confirming: count.confirming,
+                failures: count.failures,
+            });
+        }
+        let whole = batches.iter().all(|batch| batch.len() == planned.len());
+        let any = planned.is_empty() || cell.replicates == 0 || !batches.is_empty();
+        if !whole || !any {
+            return Ok(Err(other_rows(cell)));
+        }
+        sealed.push(batches);
+    }
+    Ok(Ok(sealed))
+}
+
+fn other_rows(cell: &DataCell) -> Error {
+    Error::OtherRows { cell: cell.id }
+}
+
+fn is_of(count: &Count, row: &Row) -> bool {
+    count.claim == row.claim.id
+        && count.constants.as_deref() == row.form.map(|form| form.name())
+        && count.at.as_deref().map(str::to_owned) == row.at.map(|at| at.to_string())
+        && (count.t, count.delta.to_bits()) == (row.t, row.delta.get().to_bits())
+}

@@ -1,0 +1,133 @@
+//! A verdict as one sentence that names prior, design and probability space.
+
+use theory::claims;
+
+use super::VerdictRow;
+use crate::dataset::Dataset;
+use crate::words;
+
+/// The sentence of a row whose verdict is known.
+pub(super) fn of(row: &VerdictRow, dataset: &Dataset) -> String {
+    let what = what(row, dataset);
+    let place = place(row, dataset);
+    if row.verdict == "not-applicable" {
+        let reason = row.reason.as_deref().unwrap_or("its hypotheses do not hold");
+        return format!("{what} is not applicable with {place}: {reason}.");
+    }
+    let outcome = match (row.mean, row.coverage, row.required) {
+        (Some(mean), ..) => average(row, mean),
+        (None, Some(coverage), Some(required)) => coverage_words(row, coverage, required),
+        _ => row.reason.clone().unwrap_or_else(|| "no trial answered".to_owned()),
+    };
+    let vacuous = match (row.vacuous, row.verdict.as_str()) {
+        (Some(true), "confirmed") => {
+            " The bound is vacuous here: even the worst point of the domain satisfies it."
+        }
+        _ => "",
+    };
+    let exploratory = if row.exploratory {
+        " Exploratory: this delta was added after the data were seen."
+    } else {
+        ""
+    };
+    format!("With {place}, {what} {outcome}.{vacuous}{exploratory}")
+}
+
+fn what(row: &VerdictRow, dataset: &Dataset) -> String {
+    let statement = claims::find(&row.claim).map(|claim| claim.statement.to_owned());
+    let own =
+        || dataset.study.claims.iter().find(|own| own.id == row.claim).map(|own| own.holds.clone());
+    let statement = statement.or_else(own).unwrap_or_default();
+    let form = row.constants.as_deref().map_or(String::new(), |form| format!(", {form} constants"));
+    let at = match row.at.as_deref() {
+        Some("probe") => " at a random unobserved point",
+        Some("x_star") => " at x* while unobserved",
+        Some("x_next") => " at the next selected point",
+        Some("x_observed") => " at an observed point",
+        _ => "",
+    };
+    format!("{} ({statement}{form}){at}", row.claim)
+}
+
+fn place(row: &VerdictRow, dataset: &Dataset) -> String {
+    let cell = dataset.cells.iter().find(|cell| cell.id.to_string() == row.cell);
+    let Some(cell) = cell else { return format!("cell {}", row.cell) };
+    let mut text = format!(
+        "{} on a GP prior with {}",
+        words::policy(&cell.cell),
+        words::prior(dataset.prior(cell))
+    );
+    if let Some(n) = row.n {
+        text += &format!(", N = {n}");
+    }
+    if let Some(t) = row.t {
+        text += &format!(", t = {t}");
+    }
+    if let Some(delta) = row.delta {
+        text += &format!(", δ = {delta}");
+    }
+    if let Some(form) = &row.policy_constants {
+        text += &format!(", ζ_t with {form} constants");
+    }
+    text
+}
+
+/// Over what the probability is taken.
+fn space(row: &VerdictRow) -> &'static str {
+    match (row.design.as_str(), row.method.as_str()) {
+        ("fixed", _) => "f, the noise, the estimators, the design and the probe",
+        (_, "pem-bo") => {
+            "f, the noise, the estimators and the points that the method chose with them"
+        }
+        (_, "random") => "f, the noise and the random points",
+        _ => "f, the noise and the points that the method chose",
+    }
+}
+
+fn coverage_words(row: &VerdictRow, coverage: f64, required: f64) -> String {
+    let interval = match (row.ci_low, row.ci_high) {
+        (Some(low), Some(high)) => {
+            format!(" (interval {} to {})", words::percent(low), words::percent(high))
+        }
+        _ => String::new(),
+    };
+    let exact = row.exact_coverage.map_or(String::new(), |exact| {
+        format!("; by the exact law it holds with probability {}", words::percent(exact))
+    });
+    let verdict = match row.verdict.as_str() {
+        "refuted" => "is refuted: it held",
+        "confirmed" => "is confirmed: it held",
+        "inconsistent" => "is both refuted and confirmed: it held",
+        _ => "is undecided: it held",
+    };
+    let use_of = if row.design == "adaptive" && row.claim.starts_with("lemma1") {
+        " This is about the lemma's use in the theorem, not about its own hypothesis"
+    } else {
+        ""
+    };
+    let stop = if use_of.is_empty() { "" } else { "." };
+    format!(
+        "{verdict} in {} of {} trials{interval} where {} is claimed, over {}{exact}{stop}{use_of}",
+        words::percent(coverage),
+        words::count(row.trials),
+        words::percent(required),
+        space(row)
+    )
+}
+
+fn average(row: &VerdictRow, mean: f64) -> String {
+    let verdict = match row.verdict.as_str() {
+        "refuted" => "is refuted",
+        "confirmed" => "is confirmed",
+        _ => "is undecided",
+    };
+    let error = row.mean_se.unwrap_or(0.0);
+    format!(
+        "{verdict}: over {} trials the statistic has mean {} (standard error {}) where {} is claimed, over {}",
+        words::count(row.trials),
+        words::number(mean, 4),
+        words::number(error, 2),
+        row.mean_expected.unwrap_or(0.0),
+        space(row)
+    )
+}

@@ -1,0 +1,154 @@
+//! `regretta analyze`: verdicts, rates, tables, figures and the report of a dataset.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use analysis::report::Report;
+use analysis::tables::{Table, terminal};
+use analysis::{Analysis, Error};
+use theory::Delta;
+
+use super::expect::{Expectation, check};
+use crate::exit::{BadInput, CheckFailed};
+
+/// Analyse a dataset: verdicts on every claim, rates, tables, figures, report
+///
+/// Reads DIR as `regretta run` left it, and writes verdicts.json, tables/, figures/, report.html and
+/// recheck.py beside the records. The same dataset gives the same files, byte for byte.
+///
+/// Examples:
+///   regretta analyze results/quickstart
+///   regretta analyze results/quickstart --delta 0.01,0.2
+///   regretta analyze results/quickstart --worst 20 --claim theorem2.ucb
+///   regretta analyze results/quickstart --expect refuted:lemma1.mean --expect confirmed:theorem2.ucb
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The folder of the dataset
+    dir: PathBuf,
+    /// Further levels to evaluate claims at, where the policy does not depend on delta; exploratory
+    #[arg(long, value_delimiter = ',', value_name = "LEVELS")]
+    delta: Vec<f64>,
+    /// List the trials with the least slack (or the first violations) of --claim, with their addresses
+    #[arg(long, value_name = "COUNT", requires = "claim")]
+    worst: Option<usize>,
+    /// The claim for --worst
+    #[arg(long, value_name = "ID", requires = "worst")]
+    claim: Option<String>,
+    /// Exit with 4 unless it holds: no-refuted, refuted:CLAIM or confirmed:CLAIM, a form after @ (lemma1.mean@corrected)
+    #[arg(long, value_name = "WHAT")]
+    expect: Vec<Expectation>,
+    /// Print the verdicts as JSON, as in verdicts.json
+    #[arg(long)]
+    json: bool,
+    /// Only write files
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let deltas = arguments.delta.iter().map(|&level| {
+        Delta::new(level).map_err(|error| BadInput(format!("--delta {level}: {error}")))
+    });
+    let deltas = deltas.collect::<Result<Vec<Delta>, _>>()?;
+    let analysis = Analysis::of(&arguments.dir, &deltas).map_err(refused)?;
+    if let (Some(count), Some(claim)) = (arguments.worst, &arguments.claim) {
+        return worst(&analysis, claim, count, arguments.json);
+    }
+    if let Some(line) = analysis.unanswered(&deltas) {
+        eprintln!(
+            "regretta: cells of GP-UCB need trials of their own at a new delta; add it to the study and run it again:\n[grid]\n{line}"
+        );
+    }
+    let report = Report::new(&analysis);
+    report.write(&arguments.dir).map_err(refused)?;
+    if arguments.json {
+        super::print_json(&analysis.verdicts)?;
+    } else if !arguments.quiet {
+        show(&analysis, &report, &arguments.dir)?;
+    }
+    check(&analysis, &arguments.expect)
+}
+
+/// What can be mended by the user is bad input, what does not hold a failed check.
+pub(crate) fn refused(error: Error) -> anyhow::Error {
+    if error.is_bug() {
+        error.into()
+    } else if error.is_mismatch() {
+        CheckFailed(error.to_string()).into()
+    } else {
+        BadInput(error.to_string()).into()
+    }
+}
+
+/// The three sentences, the table of verdicts, the rates, and where the rest is.
+pub(crate) fn show(analysis: &Analysis, report: &Report, dir: &Path) -> anyhow::Result<()> {
+    let colours = std::io::stdout().is_terminal();
+    let mut text = String::new();
+    for sentence in report.lead() {
+        text += &fill(&sentence.replace('`', ""));
+        text.push('\n');
+    }
+    for id in ["summary", "exponents"] {
+        if let Some(table) = report.tables().iter().find(|table| table.id == id) {
+            text.push('\n');
+            text += &shown(table, colours);
+        }
+    }
+    text += &format!(
+        "\n{} verdicts in {}, report in {}",
+        analysis.verdicts.len(),
+        dir.join("verdicts.json").display(),
+        dir.join("report.html").display()
+    );
+    super::print(&text)
+}
+
+fn shown(table: &Table, colours: bool) -> String {
+    terminal(table, width(), colours)
+}
+
+fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.unwrap_or(110)
+}
+
+/// Lines of at most a terminal's width.
+fn fill(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a line");
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width() {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+fn worst(analysis: &Analysis, claim: &str, count: usize, json: bool) -> anyhow::Result<()> {
+    let trials = analysis.worst(claim, count).map_err(refused)?;
+    if json {
+        return super::print_json(&trials);
+    }
+    if trials.is_empty() {
+        return super::print(&format!("no trial violates {claim}"));
+    }
+    let mut table =
+        crate::table::Table::new(&["address", "t", "delta", "constants", "used", "violated"]);
+    for trial in &trials {
+        table.row(vec![
+            trial.address.clone(),
+            trial.t.to_string(),
+            trial.delta.to_string(),
+            trial.constants.clone().unwrap_or_default(),
+            trial.used.map_or(String::new(), |used| format!("{used:.4}")),
+            if trial.violated { "yes".into() } else { "no".into() },
+        ]);
+    }
+    super::print(&format!("{table}\n`regretta replay STUDY.toml ADDRESS` computes a trial again"))
+}

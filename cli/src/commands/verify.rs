@@ -1,0 +1,169 @@
+//! `regretta verify`: whether a dataset is what was sealed, and whether its trials give the same again.
+
+mod difference;
+mod recompute;
+mod sample;
+mod source;
+
+use std::path::PathBuf;
+
+use analysis::dataset::{self, Dataset};
+use clap::Args;
+use serde::Serialize;
+use worker::golden;
+
+use crate::exit::{BadInput, CheckFailed};
+use crate::table::Table;
+use crate::text;
+use difference::Difference;
+use recompute::recompute;
+use sample::{Sample, Share};
+
+/// Check that a dataset is what was sealed, and compute a sample of its trials again
+///
+/// Compares every file with its digest in the manifest, and the digest and the numbers of the records with
+/// what the Parquet files hold. With --recompute, a sample of trials is computed again from the study file
+/// and every value compared, bit for bit: a share of all trials or so many of them, from every cell in
+/// proportion and at least one. The sample follows from the dataset's digest and is always the same.
+///
+/// Exit code 0 where all holds, 3 where something does not, 2 where it cannot be checked.
+///
+/// Examples:
+///   regretta verify results/quickstart
+///   regretta verify results/quickstart --recompute 1%
+///   regretta verify results/quickstart --recompute 200 --json
+///   regretta verify fetched --recompute 1% --study studies/lemma1.toml
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Arguments {
+    /// The folder of the dataset
+    dir: PathBuf,
+    /// Compute so many trials again: a percentage such as 1%, or a number such as 200
+    #[arg(long, value_name = "SHARE")]
+    recompute: Option<Share>,
+    /// The study file that was run [default: study.toml in DIR]
+    #[arg(long, value_name = "PATH", requires = "recompute")]
+    study: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    digest: String,
+    /// Files that have the bytes that were sealed.
+    files: usize,
+    records: u64,
+    /// Trials that were computed again.
+    recomputed: u64,
+    /// Their cells.
+    cells: usize,
+    differences: Vec<Difference>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let manifest = dataset::verify(&arguments.dir).map_err(refused)?;
+    let mut report = Report {
+        digest: manifest.digest.clone(),
+        files: manifest.files.len(),
+        records: manifest.records,
+        recomputed: 0,
+        cells: 0,
+        differences: vec![],
+    };
+    if let Some(share) = arguments.recompute {
+        check_again(arguments, share, &mut report)?;
+    }
+    if arguments.json {
+        super::print_json(&report)?;
+    } else {
+        super::print(&words(&report, arguments.recompute.is_some()))?;
+    }
+    verdict(&report)
+}
+
+/// Computes a sample again and notes what differs.
+fn check_again(arguments: &Arguments, share: Share, report: &mut Report) -> anyhow::Result<()> {
+    let dataset = Dataset::open(&arguments.dir).map_err(refused)?;
+    let manifest = &dataset.manifest;
+    if manifest.numerics != golden::DIGEST {
+        return Err(BadInput(format!(
+            "{} was computed by regretta {}, whose trials have other bits (numerics {}) than those of \
+             this version ({}): recompute it with that version",
+            arguments.dir.display(),
+            manifest.version,
+            manifest.numerics,
+            golden::DIGEST
+        ))
+        .into());
+    }
+    let loaded = source::load(&dataset, arguments.study.as_deref())?;
+    let sample = Sample::draw(&dataset, share)?;
+    report.recomputed = sample.trials();
+    report.cells = sample.cells.len();
+    report.differences = recompute(&dataset, &loaded, &sample)?;
+    Ok(())
+}
+
+/// What was read and is another than sealed is a failed check; what cannot be read is bad input.
+fn refused(error: dataset::Error) -> anyhow::Error {
+    if error.is_mismatch() {
+        CheckFailed(error.to_string()).into()
+    } else {
+        BadInput(error.to_string()).into()
+    }
+}
+
+/// Differences that are listed before the rest is counted.
+const LISTED: usize = 40;
+
+fn words(report: &Report, recomputed: bool) -> String {
+    let mut words = format!(
+        "{} files, {} records: as sealed",
+        text::count(report.files as u128),
+        text::count(report.records.into())
+    );
+    if recomputed {
+        words += &format!(
+            "; {} trials of {} cells recomputed: {}",
+            text::count(report.recomputed.into()),
+            text::count(report.cells as u128),
+            if report.differences.is_empty() { "identical" } else { "different" }
+        );
+    }
+    if report.differences.is_empty() {
+        return words;
+    }
+    let mut table = Table::new(&["address", "t", "column", "stored", "recomputed"]);
+    for found in report.differences.iter().take(LISTED) {
+        table.row(vec![
+            found.address.clone(),
+            found.t.to_string(),
+            found.column.to_owned(),
+            found.stored.to_string(),
+            found.recomputed.to_string(),
+        ]);
+    }
+    words += &format!("\n\n{table}");
+    if report.differences.len() > LISTED {
+        words += &format!("... and {} more (all of them with --json)", report.differences.len() - LISTED);
+    }
+    words
+}
+
+fn verdict(report: &Report) -> anyhow::Result<()> {
+    let Some(Difference { address, t, column, stored, recomputed }) = report.differences.first() else {
+        return Ok(());
+    };
+    let mut trials: Vec<&str> = report.differences.iter().map(|d| d.address.as_str()).collect();
+    trials.dedup();
+    Err(CheckFailed(format!(
+        "{} values of {} trials are not what the study gives; the first: {column} of {address} at t = {t} \
+         is {stored}, and recomputed {recomputed}",
+        report.differences.len(),
+        trials.len()
+    ))
+    .into())
+}
