@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    analyze, bench, cert, claims, coordinator, doctor, plan, run, study, table, theory, worker,
+    analyze, bench, cert, claims, coordinator, doctor, plan, replay, run, study, table, theory,
+    verify, worker,
 };
 use crate::logging;
 
@@ -27,6 +28,8 @@ enum Command {
     Plan(plan::Arguments),
     Analyze(analyze::Arguments),
     Table(table::Arguments),
+    Replay(replay::Arguments),
+    Verify(verify::Arguments),
     Theory(theory::Arguments),
     Claims(claims::Arguments),
     Bench(bench::Arguments),
@@ -46,6 +49,8 @@ pub(crate) fn dispatch() -> anyhow::Result<()> {
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Analyze(arguments) => analyze::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
         Command::Theory(arguments) => theory::run(&arguments),
         Command::Claims(arguments) => claims::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),

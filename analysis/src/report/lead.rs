@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Analysis;
-use crate::verdicts::VerdictRow;
+use crate::verdicts::{Kind, VerdictRow};
 use crate::words;
 
-/// The three sentences.
+/// The three sentences; more than one where steps and uses have to be told from conclusions.
 pub(crate) fn sentences(analysis: &Analysis) -> [String; 3] {
     [tested(analysis), refuted(analysis), confirmed(analysis)]
 }
@@ -23,12 +23,13 @@ fn tested(analysis: &Analysis) -> String {
     let list = |name: &str, values: Vec<String>| match values.as_slice() {
         [] => String::new(),
         [one] => format!(", {name} = {one}"),
-        [first, .., last] if values.len() > 6 => format!(", {name} from {first} to {last}"),
+        [first, .., last] if values.len() > 7 => format!(", {name} from {first} to {last}"),
         _ => format!(", {name} in {{{}}}", values.join(", ")),
     };
     let grid = &dataset.study.grid;
     format!(
-        "{} claims were tested at {} places with {} trials on {priors}{}{}{}; the probability of any wrong verdict is at most {}.",
+        "{} claims were tested at {} places with {} trials on {priors}{}{}{}; the probability of any wrong verdict \
+         is at most {}.",
         claims.len(),
         words::count(rows.count() as u64),
         words::count(dataset.manifest.trials),
@@ -39,96 +40,151 @@ fn tested(analysis: &Analysis) -> String {
     )
 }
 
-/// A statement in one form, and the rows that have a verdict.
-type Groups<'a> = BTreeMap<(usize, String), Vec<&'a VerdictRow>>;
-
-fn groups<'a>(analysis: &'a Analysis, verdict: &str) -> Groups<'a> {
-    let mut order: Vec<&str> = Vec::new();
-    let mut groups = Groups::new();
+/// Statements in one form with all their rows, in the order in which they come.
+fn conclusions(analysis: &Analysis) -> Vec<(String, Vec<&VerdictRow>)> {
+    let mut order: Vec<String> = Vec::new();
+    let mut groups: BTreeMap<usize, Vec<&VerdictRow>> = BTreeMap::new();
     for row in analysis.verdicts.iter().filter(|row| row.is_tested()) {
-        if !order.contains(&row.claim.as_str()) {
-            order.push(&row.claim);
-        }
-        if row.verdict != verdict {
+        if row.kind() != Kind::Conclusion {
             continue;
         }
-        let place = order.iter().position(|known| *known == row.claim).unwrap_or(0);
         let form = row.constants.as_deref().map_or(String::new(), |form| format!(" ({form})"));
-        groups.entry((place, format!("`{}`{form}", row.claim))).or_default().push(row);
+        let name = format!("`{}`{form}", row.claim);
+        let place = order.iter().position(|known| *known == name).unwrap_or_else(|| {
+            order.push(name);
+            order.len() - 1
+        });
+        groups.entry(place).or_default().push(row);
     }
-    groups
+    order.into_iter().zip(groups.into_values()).collect()
 }
 
 fn refuted(analysis: &Analysis) -> String {
-    let groups = groups(analysis, "refuted");
-    if groups.is_empty() {
-        return "Nothing is refuted.".to_owned();
+    let mut parts = Vec::new();
+    for (name, rows) in conclusions(analysis) {
+        let refuted: Vec<&&VerdictRow> =
+            rows.iter().filter(|row| row.verdict == "refuted").collect();
+        if !refuted.is_empty() {
+            parts.push(format!("{name} {}{}", at(&refuted, rows.len()), lowest(&refuted)));
+        }
     }
-    let parts: Vec<String> = groups
-        .iter()
-        .map(|((_, name), rows)| {
-            let worst = rows
-                .iter()
-                .filter_map(|row| {
-                    Some((row.coverage? - row.required?, row.coverage?, row.required?))
-                })
-                .min_by(|a, b| a.0.total_cmp(&b.0));
-            let worst = worst.map_or(String::new(), |(_, coverage, required)| {
-                format!(
-                    ", down to {} where {} is claimed",
-                    words::percent(coverage),
-                    words::percent(required)
-                )
-            });
-            format!("{name} {}{worst}", at(analysis, rows))
-        })
-        .collect();
-    format!("Refuted: {}.", parts.join("; "))
+    let mut text = if parts.is_empty() {
+        "No statement is refuted under its own hypotheses.".to_owned()
+    } else {
+        format!("Refuted: {}.", parts.join("; "))
+    };
+    text += &failing_steps(analysis);
+    let uses: Vec<&VerdictRow> =
+        analysis.verdicts.iter().filter(|row| row.is_tested() && row.kind() == Kind::Use).collect();
+    let wrong = uses.iter().filter(|row| row.verdict == "refuted").count();
+    if wrong > 0 {
+        text += &format!(
+            " At points that the method chose, where the theorem uses it, Lemma 1 is refuted at {} of {} places.",
+            words::count(wrong as u64),
+            words::count(uses.len() as u64)
+        );
+    }
+    text
+}
+
+fn failing_steps(analysis: &Analysis) -> String {
+    let mut under: BTreeSet<&str> = BTreeSet::new();
+    let mut alone: BTreeSet<&str> = BTreeSet::new();
+    for step in analysis.audits.iter().flat_map(|audit| &audit.steps) {
+        if !step.claim.contains("/step.") {
+            continue;
+        }
+        if step.refuted_under_conclusion > 0 {
+            under.insert(&step.claim);
+        } else if step.refuted > 0 {
+            alone.insert(&step.claim);
+        }
+    }
+    alone.retain(|step| !under.contains(step));
+    let list = |steps: &BTreeSet<&str>| {
+        steps.iter().map(|step| format!("`{step}`")).collect::<Vec<_>>().join(", ")
+    };
+    let mut text = String::new();
+    if !under.is_empty() {
+        text += &format!(
+            " Steps of proofs that fail although their conclusion holds: {}.",
+            list(&under)
+        );
+    }
+    if !alone.is_empty() {
+        text += &format!(" Other steps that fail: {}.", list(&alone));
+    }
+    text
 }
 
 fn confirmed(analysis: &Analysis) -> String {
-    let groups = groups(analysis, "confirmed");
-    if groups.is_empty() {
-        return "Nothing is confirmed: more trials may decide.".to_owned();
+    let mut everywhere = Vec::new();
+    let mut somewhere = Vec::new();
+    let mut bounds = (0, 0);
+    for (name, rows) in conclusions(analysis) {
+        let confirmed: Vec<&&VerdictRow> =
+            rows.iter().filter(|row| row.verdict == "confirmed").collect();
+        let vacuous = |row: &&&&VerdictRow| row.vacuous == Some(true);
+        bounds.0 += confirmed.iter().filter(|row| row.vacuous.is_some()).count();
+        bounds.1 += confirmed.iter().filter(vacuous).count();
+        if confirmed.len() == rows.len() {
+            everywhere.push(name);
+        } else if !confirmed.is_empty() {
+            somewhere.push(format!("{name} {}", at(&confirmed, rows.len())));
+        }
     }
-    let whole: Vec<&String> = groups.keys().map(|(_, name)| name).collect();
-    let rows: Vec<&&VerdictRow> = groups.values().flatten().collect();
-    let bounds: Vec<&&&VerdictRow> = rows.iter().filter(|row| row.vacuous.is_some()).collect();
-    let vacuous = bounds.iter().filter(|row| row.vacuous == Some(true)).count();
-    let remark = match (bounds.len(), vacuous) {
-        (0, _) => String::new(),
-        (all, 0) => format!(" None of the {all} confirmed regret bounds is vacuous."),
-        (all, some) => format!(
-            " Of the {all} confirmed regret bounds {some} are vacuous: even the worst point of the domain satisfies them."
+    let mut text = match (everywhere.is_empty(), somewhere.is_empty()) {
+        (true, true) => "No conclusion is confirmed.".to_owned(),
+        (true, false) => format!("Confirmed: {}.", somewhere.join("; ")),
+        (false, true) => format!("Confirmed everywhere: {}.", everywhere.join(", ")),
+        (false, false) => format!(
+            "Confirmed everywhere: {}; in part: {}.",
+            everywhere.join(", "),
+            somewhere.join("; ")
         ),
     };
-    let names: Vec<String> = whole.iter().map(|name| (*name).clone()).collect();
-    let undecided = analysis.verdicts.iter().filter(|row| row.verdict == "undecided").count();
-    let open = if undecided == 0 {
-        String::new()
-    } else {
-        format!(" {} places are undecided.", words::count(undecided as u64))
-    };
-    format!(
-        "Confirmed at {} places: {}.{remark}{open}",
-        words::count(rows.len() as u64),
-        names.join(", ")
-    )
+    match bounds {
+        (0, _) => {}
+        (all, 0) => text += &format!(" None of the {all} confirmed regret bounds is vacuous."),
+        (all, some) => {
+            text += &format!(
+                " Of the {all} confirmed regret bounds, {some} are vacuous: even the worst point of the domain satisfies them."
+            );
+        }
+    }
+    text
 }
 
-/// Where rows lie: all of a claim's places, or their t.
-fn at(analysis: &Analysis, rows: &[&VerdictRow]) -> String {
-    let Some(first) = rows.first() else { return String::new() };
-    let all = analysis.verdicts.iter().filter(|row| {
-        row.is_tested() && row.claim == first.claim && row.constants == first.constants
-    });
-    let total = all.count();
+/// Where rows lie, among all places of a statement.
+fn at(rows: &[&&VerdictRow], all: usize) -> String {
+    if rows.len() == all {
+        return if all == 1 {
+            "at its one place".to_owned()
+        } else {
+            format!("at all {all} places")
+        };
+    }
     let checkpoints: BTreeSet<u32> = rows.iter().filter_map(|row| row.t).collect();
     let list: Vec<String> = checkpoints.iter().map(u32::to_string).collect();
     let t = match list.as_slice() {
         [] => String::new(),
-        [first, .., last] if list.len() > 6 => format!(" (t from {first} to {last})"),
+        [first, .., last] if list.len() > 7 => format!(" (t from {first} to {last})"),
         _ => format!(" (t = {})", list.join(", ")),
     };
-    format!("at {} of {} places{t}", rows.len(), total)
+    format!("at {} of {all} places{t}", rows.len())
+}
+
+/// The lowest coverage, relative to what is claimed.
+fn lowest(rows: &[&&VerdictRow]) -> String {
+    let worst = rows
+        .iter()
+        .filter_map(|row| Some((row.coverage? - row.required?, row.coverage?, row.required?)))
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    worst.map_or(String::new(), |(_, coverage, required)| {
+        format!(
+            ", down to {} where {} is claimed",
+            words::percent(coverage),
+            words::percent(required)
+        )
+    })
 }

@@ -12,7 +12,7 @@ const LONG: usize = 24;
 
 /// Sections: heading, ids of tables, beginnings of the ids of figures.
 const SECTIONS: [(&str, &str, &[&str], &[&str]); 6] = [
-    ("verdicts", "Verdicts", &["summary"], &[]),
+    ("verdicts", "Verdicts", &["summary", "summary-use"], &[]),
     (
         "coverage",
         "Coverage",

@@ -14,7 +14,7 @@ mod sealed;
 mod sentence;
 
 pub use evidence::{Evidence, weigh};
-pub use row::VerdictRow;
+pub use row::{Kind, VerdictRow};
 pub(crate) use sealed::sort;
 
 use study::CellId;

@@ -100,11 +100,34 @@ pub struct VerdictRow {
     pub limits: BTreeMap<String, f64>,
 }
 
+/// What a verdict is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A statement under its own hypotheses.
+    Conclusion,
+    /// A step of a proof.
+    Step,
+    /// A lemma at points that a method chose, as the theorem uses it: not its own hypothesis.
+    Use,
+}
+
 impl VerdictRow {
     /// The Monte-Carlo standard error of the coverage.
     pub fn coverage_se(&self) -> Option<f64> {
         let coverage = self.coverage?;
         Some((coverage * (1.0 - coverage) / self.trials as f64).sqrt())
+    }
+
+    /// What kind of statement the row is, for readers who look for conclusions first.
+    pub fn kind(&self) -> Kind {
+        let lemma = self.claim.starts_with("lemma1") || self.claim.starts_with("lemma3");
+        if self.claim.contains("/step.") {
+            Kind::Step
+        } else if lemma && self.design == "adaptive" {
+            Kind::Use
+        } else {
+            Kind::Conclusion
+        }
     }
 
     /// Whether it is a verdict of the study's family.

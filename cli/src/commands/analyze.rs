@@ -89,12 +89,11 @@ pub(crate) fn show(analysis: &Analysis, report: &Report, dir: &Path) -> anyhow::
         text += &fill(&sentence.replace('`', ""));
         text.push('\n');
     }
-    for id in ["summary", "exponents"] {
-        if let Some(table) = report.tables().iter().find(|table| table.id == id) {
-            text.push('\n');
-            text += &shown(table, colours);
-        }
+    if let Some(table) = report.tables().iter().find(|table| table.id == "summary") {
+        text.push('\n');
+        text += &shown(table, colours);
     }
+    text += &rates(analysis);
     text += &format!(
         "\n{} verdicts in {}, report in {}",
         analysis.verdicts.len(),
@@ -102,6 +101,38 @@ pub(crate) fn show(analysis: &Analysis, report: &Report, dir: &Path) -> anyhow::
         dir.join("report.html").display()
     );
     super::print(&text)
+}
+
+/// Rates shown; the table has all.
+const MOST_RATES: usize = 6;
+
+/// Fitted exponents beside the theory's, a line each.
+fn rates(analysis: &Analysis) -> String {
+    let found = analysis.fits.iter().filter_map(|fit| Some((fit, fit.comparison.measured.ok()?)));
+    let lines: Vec<String> = found
+        .map(|(fit, found)| {
+            let t = fit.t.map_or(String::new(), |t| format!(", T = {t}"));
+            format!(
+                "  {} ({}{t}) falls as ({})^-{:.3}, interval {:.3} to {:.3}; theory {:.3}: {}\n",
+                fit.quantity.name(),
+                fit.of,
+                fit.against.name(),
+                found.fit.c,
+                found.low,
+                found.high,
+                fit.comparison.claimed,
+                fit.comparison.verdict.name()
+            )
+        })
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let more = lines.len().saturating_sub(MOST_RATES);
+    let more =
+        if more == 0 { String::new() } else { format!("  {more} more in tables/exponents.md\n") };
+    let shown: String = lines.into_iter().take(MOST_RATES).collect();
+    format!("\nRates, empirical against theoretical:\n{shown}{more}")
 }
 
 fn shown(table: &Table, colours: bool) -> String {

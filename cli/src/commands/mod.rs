@@ -9,10 +9,12 @@ pub(crate) mod coordinator;
 pub(crate) mod doctor;
 mod expect;
 pub(crate) mod plan;
+pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod study;
 pub(crate) mod table;
 pub(crate) mod theory;
+pub(crate) mod verify;
 pub(crate) mod worker;
 
 use std::io::Write;

@@ -148,13 +148,17 @@ fn words(report: &Report, recomputed: bool) -> String {
     }
     words += &format!("\n\n{table}");
     if report.differences.len() > LISTED {
-        words += &format!("... and {} more (all of them with --json)", report.differences.len() - LISTED);
+        words += &format!(
+            "... and {} more (all of them with --json)",
+            report.differences.len() - LISTED
+        );
     }
     words
 }
 
 fn verdict(report: &Report) -> anyhow::Result<()> {
-    let Some(Difference { address, t, column, stored, recomputed }) = report.differences.first() else {
+    let Some(Difference { address, t, column, stored, recomputed }) = report.differences.first()
+    else {
         return Ok(());
     };
     let mut trials: Vec<&str> = report.differences.iter().map(|d| d.address.as_str()).collect();

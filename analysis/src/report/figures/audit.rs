@@ -25,10 +25,12 @@ pub(super) fn figure(analysis: &Analysis) -> Option<Figure> {
 
 /// The steps as the paper states them: with printed constants, at the points of the proof.
 fn group(audit: &Audit) -> Group {
+    // A lemma is audited under its own hypothesis where the study has it, and as it is used elsewhere.
+    let lemma = audit.title.starts_with("Lemma 1") || audit.title.starts_with("Lemma 3");
+    let fixed = audit.steps.iter().any(|step| step.design == "fixed");
     let shown = |step: &&Step| {
         let printed = step.constants.as_deref().is_none_or(|form| form == "printed");
-        let own = step.at.as_deref().is_none_or(|at| at == "probe") || step.design == "adaptive";
-        printed && own
+        printed && (!lemma || !fixed || step.design == "fixed")
     };
     let conclusions = audit.conclusions.iter().filter(shown).map(|step| bar(step, true));
     let steps = audit.steps.iter().filter(shown).map(|step| bar(step, false));
@@ -37,7 +39,7 @@ fn group(audit: &Audit) -> Group {
 
 fn bar(step: &Step, conclusion: bool) -> Bar {
     let worst = &step.worst;
-    let name = step.claim.rsplit('/').next().unwrap_or(&step.claim).trim_start_matches("step.");
+    let name = step.claim.rsplit(['/', '.']).next().unwrap_or(&step.claim);
     let mut label = if conclusion { "conclusion".to_owned() } else { verbatim(name) };
     if step.claim.starts_with("lemma1") || step.claim.starts_with("lemma3") {
         let at = step.at.as_deref().map_or(String::new(), |at| format!(" at {}", verbatim(at)));

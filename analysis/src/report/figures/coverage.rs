@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{MOST_PANELS, id, of_prior, spread};
 use crate::Analysis;
-use crate::figures::{Axis, Chart, Figure, Lines, Look, Panel, Point, Reference, Series, verbatim};
+use crate::figures::{Axis, Chart, Figure, Lines, Look, Panel, Point, Reference, Series};
 use crate::verdicts::VerdictRow;
 
 /// What one figure shows: a claim under one kind of cell.
@@ -75,25 +75,28 @@ fn panel(rows: &[&VerdictRow], n: Option<u64>, delta: f64) -> Panel {
     let here: Vec<&&VerdictRow> =
         rows.iter().filter(|row| row.n == n && row.delta == Some(delta)).collect();
     let mut names: Vec<String> = Vec::new();
-    here.iter().map(|row| name(row)).for_each(|name| {
+    here.iter().map(|row| name(row, rows)).for_each(|name| {
         if !names.contains(&name) {
             names.push(name);
         }
     });
     let mut series = Vec::new();
     for wanted in &names {
-        let points = |value: fn(&VerdictRow) -> Option<Point>| {
-            here.iter().filter(|row| name(row) == *wanted).filter_map(|row| value(row)).collect()
+        let points = |value: fn(&VerdictRow) -> Option<Point>| -> Vec<Point> {
+            here.iter()
+                .filter(|row| name(row, rows) == *wanted)
+                .filter_map(|row| value(row))
+                .collect()
         };
-        let measured: Vec<Point> = points(|row| {
+        let measured = points(|row| {
             let t = f64::from(row.t?);
             Some(Point::with_interval(t, row.coverage?, row.ci_low?, row.ci_high?))
         });
-        let law: Vec<Point> =
-            points(|row| Some(Point::new(f64::from(row.t?), row.exact_coverage?)));
-        series.push(Series { name: wanted.clone(), look: Look::LineAndMarkers, points: measured });
+        let law = points(|row| Some(Point::new(f64::from(row.t?), row.exact_coverage?)));
+        let look = if law.is_empty() { Look::LineAndMarkers } else { Look::Markers };
+        series.push(Series { name: wanted.clone(), look, points: measured });
         if !law.is_empty() {
-            let name = format!("{wanted}, exact");
+            let name = format!("{wanted}, exact law");
             series.push(Series { name, look: Look::Line, points: law });
         }
     }
@@ -108,18 +111,19 @@ fn panel(rows: &[&VerdictRow], n: Option<u64>, delta: f64) -> Panel {
     }
 }
 
-/// What distinguishes the curves of a panel: the form, or the policy for claims that have none.
-fn name(row: &VerdictRow) -> String {
-    let policy = match (&row.acquisition, &row.policy_constants) {
-        (Some(acquisition), Some(constants)) => {
-            format!("{} {acquisition}, {constants} ζ_t", row.method)
-        }
-        (Some(acquisition), None) => format!("{} {acquisition}", row.method),
-        _ => row.method.clone(),
+/// What distinguishes the curves of a figure: only what varies in it.
+fn name(row: &VerdictRow, all: &[&VerdictRow]) -> String {
+    let parts: [fn(&VerdictRow) -> Option<String>; 4] = [
+        |row| Some(row.method.clone()),
+        |row| row.acquisition.clone(),
+        |row| row.policy_constants.as_ref().map(|form| format!("ζ_t {form}")),
+        |row| row.constants.clone(),
+    ];
+    let varies = |part: &fn(&VerdictRow) -> Option<String>| {
+        let values: BTreeSet<Option<String>> = all.iter().map(|row| part(row)).collect();
+        values.len() > 1
     };
-    match (&row.constants, row.design.as_str()) {
-        (Some(form), "fixed") => verbatim(form),
-        (Some(form), _) => format!("{}, {form}", verbatim(&policy)),
-        (None, _) => policy,
-    }
+    let names: Vec<String> =
+        parts.iter().filter(|part| varies(part)).filter_map(|part| part(row)).collect();
+    if names.is_empty() { "measured".to_owned() } else { names.join(", ") }
 }

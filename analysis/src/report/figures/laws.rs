@@ -33,8 +33,8 @@ pub(super) fn figures(analysis: &Analysis, prior: usize) -> Vec<Figure> {
     let chosen = spread(&places, MOST);
     let error = chosen.iter().filter_map(|&(n, t, at)| {
         let law = ErrorLaw::new(n, t)?;
-        let values = &at.of(Kept::Error).sorted;
-        Some(panel(n, t, "error", values, |p| law.upper_quantile(1.0 - p)))
+        let values: Vec<f64> = at.of(Kept::Error).sorted.iter().map(|error| error.sqrt()).collect();
+        Some(panel(n, t, "error", &values, |p| law.upper_quantile(1.0 - p).sqrt()))
     });
     let ratio = chosen.iter().filter_map(|&(n, t, at)| {
         let law = RatioLaw::new(n, t)?;
@@ -45,7 +45,7 @@ pub(super) fn figures(analysis: &Analysis, prior: usize) -> Vec<Figure> {
         id: id(analysis, prior, "exact-laws"),
         title: "Error and ratio against their exact laws".into(),
         caption: format!(
-            "Q-Q plots of the error (μ̂_t − μ_t)²/(k_t + σ²) and of the ratio k̂_t/(k_t + σ²) at the probe, design fixed in advance, \
+            "Q-Q plots of the error |μ̂_t − μ_t|/√(k_t + σ²) and of the ratio k̂_t/(k_t + σ²) at the probe, design fixed in advance, \
              against their exact laws, which are free of kernel, σ and M. {}",
             of_prior(analysis, prior)
         ),
@@ -72,11 +72,10 @@ fn panel(n: u64, t: u32, what: &str, sorted: &[f64], law: impl Fn(f64) -> f64) -
             points.push(point);
         }
     }
-    let axis = |label: String| if what == "error" { Axis::log(label) } else { Axis::linear(label) };
     Panel {
         title: format!("{what}, N = {n}, t = {t}"),
-        x: axis("exact quantile".into()),
-        y: axis("measured quantile".into()),
+        x: Axis::linear("exact quantile"),
+        y: Axis::linear("measured quantile"),
         series: vec![Series { name: "trials".into(), look: Look::Markers, points }],
         references: vec![Reference::Diagonal { label: "exact law".into() }],
     }

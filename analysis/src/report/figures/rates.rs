@@ -29,17 +29,22 @@ fn figure(
         .iter()
         .filter(|fit| fit.quantity == quantity && fit.against == against)
         .collect();
+    // A quantity without a trend has nothing to show; its numbers are in the table.
+    let fits: Vec<&RateFit> =
+        fits.into_iter().filter(|fit| fit.comparison.measured.is_ok()).collect();
+    let alone = fits.iter().all(|fit| fit.of == fits[0].of);
     let panels: Vec<Panel> =
-        spread(&fits, MOST_PANELS).into_iter().map(|fit| panel(fit, label)).collect();
+        spread(&fits, MOST_PANELS).into_iter().map(|fit| panel(fit, label, alone)).collect();
     if panels.is_empty() {
         return None;
     }
+    let of = if alone { format!(" {}.", fits[0].of) } else { String::new() };
     Some(Figure {
         id: id.into(),
         title: format!("{} against {}", quantity.name(), against.name()),
         caption: format!(
             "{} against {} with two Monte-Carlo standard errors, and the fitted A + B n^{{−c}} beside the theory's exponent \
-             ({}).",
+             ({}); c is fitted, with its 95 % interval.{of}",
             quantity.name(),
             against.name(),
             fits[0].theory
@@ -48,7 +53,7 @@ fn figure(
     })
 }
 
-fn panel(fit: &RateFit, label: &str) -> Panel {
+fn panel(fit: &RateFit, label: &str, alone: bool) -> Panel {
     let positive = fit.points.iter().all(|point| point.1 > 0.0);
     let points = fit.points.iter().map(|&(size, value, error)| {
         Point::with_interval(size, value, value - 2.0 * error, value + 2.0 * error)
@@ -66,12 +71,16 @@ fn panel(fit: &RateFit, label: &str) -> Panel {
             fit.points.iter().map(|point| point.0).fold(0.0, |a, b| if b > a { b } else { a });
         let at = |place: u32| low * libm::pow(high / low, f64::from(place) / 40.0);
         let curve = (0..=40).map(|place| Point::new(at(place), found.fit.at(at(place)))).collect();
-        let name = format!("fit, c = {:.2} ({:.2} to {:.2})", found.fit.c, found.low, found.high);
-        series.push(Series { name, look: Look::Line, points: curve });
+        series.push(Series { name: "fit".into(), look: Look::Line, points: curve });
     }
-    let t = fit.t.map_or(String::new(), |t| format!(", T = {t}"));
+    let mut title: Vec<String> = Vec::new();
+    title.extend((!alone).then(|| fit.of.clone()));
+    title.extend(fit.t.map(|t| format!("T = {t}")));
+    if let Ok(found) = &fit.comparison.measured {
+        title.push(format!("c = {:.2} [{:.2}, {:.2}]", found.fit.c, found.low, found.high));
+    }
     Panel {
-        title: format!("{}{t}", fit.of),
+        title: title.join(", "),
         x: Axis::log(fit.against.name()),
         y: if positive { Axis::log(label) } else { Axis::linear(label) },
         series,

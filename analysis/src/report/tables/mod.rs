@@ -15,7 +15,7 @@ use crate::{Analysis, Manifest, words};
 
 /// All tables that have rows, each with the dataset's footnote.
 pub(crate) fn all(analysis: &Analysis) -> Vec<Table> {
-    let mut tables = vec![summary::table(analysis)];
+    let mut tables = summary::tables(analysis);
     tables.extend(coverage::tables(analysis));
     tables.push(regret::table(analysis));
     tables.push(audit::table(analysis));

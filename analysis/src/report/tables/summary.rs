@@ -1,25 +1,33 @@
-//! Claims with the number of their verdicts: the first thing that a reader sees.
+//! Claims with the number of their verdicts: conclusions first, what uses them apart.
 
 use std::collections::BTreeMap;
 
 use super::{number, text};
 use crate::Analysis;
 use crate::tables::{Align, Cell, Column, Table};
-use crate::verdicts::VerdictRow;
+use crate::verdicts::{Kind, VerdictRow};
 
-type Key<'a> = (usize, &'a str, Option<&'a str>, Option<&'a str>, &'a str, bool);
+type Key<'a> = (usize, &'a str, Option<&'a str>, Option<&'a str>, bool);
 
-pub(super) fn table(analysis: &Analysis) -> Table {
+pub(super) fn tables(analysis: &Analysis) -> Vec<Table> {
+    let own = "Verdicts by claim and form of the constants, over all cells, t and δ, for statements under their own \
+               hypotheses; lowest coverage relative to what is required there";
+    let used = "Verdicts on Lemma 1 at points that the method chose, as the theorem uses it: not the lemma's own hypothesis";
+    vec![
+        table(analysis, "summary", own, Kind::Conclusion),
+        table(analysis, "summary-use", used, Kind::Use),
+    ]
+}
+
+fn table(analysis: &Analysis, id: &str, caption: &str, kind: Kind) -> Table {
     let column = |key: &str, head: &str, align| Column::new(key, head, align);
     let mut table = Table::new(
-        "summary",
-        "Verdicts by claim, form of the constants and point, over all cells, t and δ; lowest coverage with what is \
-         required there",
+        id,
+        caption,
         vec![
             column("claim", "claim", Align::Left),
             column("constants", "constants", Align::Left),
             column("at", "at", Align::Left),
-            column("design", "design", Align::Left),
             column("confirmed", "confirmed", Align::Right),
             column("refuted", "refuted", Align::Right),
             column("undecided", "undecided", Align::Right),
@@ -28,16 +36,18 @@ pub(super) fn table(analysis: &Analysis) -> Table {
             column("exact_coverage", "exact", Align::Right),
         ],
     );
-    for (key, rows) in groups(&analysis.verdicts) {
-        let (_, claim, constants, at, design, exploratory) = key;
+    let rows: Vec<&VerdictRow> =
+        analysis.verdicts.iter().filter(|row| row.kind() == kind).collect();
+    for (key, rows) in groups(&rows) {
+        let (_, claim, constants, at, exploratory) = key;
         let count = |verdict: &str| {
             Cell::Integer(rows.iter().filter(|row| row.verdict == verdict).count() as i64)
         };
-        let gap = |row: &VerdictRow| row.coverage.zip(row.required).map(|(c, r)| c - r);
+        let gap = |row: &VerdictRow| row.coverage.zip(row.required).map_or(1.0, |(c, r)| c - r);
         let lowest = rows
             .iter()
             .filter(|row| row.coverage.is_some())
-            .min_by(|a, b| gap(a).unwrap_or(1.0).total_cmp(&gap(b).unwrap_or(1.0)));
+            .min_by(|a, b| gap(a).total_cmp(&gap(b)));
         let coverage = lowest.and_then(|row| {
             Some(Cell::Estimate { value: row.coverage?, error: row.coverage_se()? })
         });
@@ -46,7 +56,6 @@ pub(super) fn table(analysis: &Analysis) -> Table {
             Cell::text(name),
             text(constants),
             text(at),
-            text(Some(design)),
             count("confirmed"),
             count("refuted"),
             count("undecided"),
@@ -59,7 +68,7 @@ pub(super) fn table(analysis: &Analysis) -> Table {
 }
 
 /// Rows with a verdict, in the order in which they come.
-fn groups(verdicts: &[VerdictRow]) -> BTreeMap<Key<'_>, Vec<&VerdictRow>> {
+fn groups<'a>(verdicts: &[&'a VerdictRow]) -> BTreeMap<Key<'a>, Vec<&'a VerdictRow>> {
     let mut seen: Vec<&str> = Vec::new();
     let mut groups: BTreeMap<Key<'_>, Vec<&VerdictRow>> = BTreeMap::new();
     for row in verdicts.iter().filter(|row| row.verdict != "not-applicable") {
@@ -68,14 +77,7 @@ fn groups(verdicts: &[VerdictRow]) -> BTreeMap<Key<'_>, Vec<&VerdictRow>> {
             seen.push(claim);
             seen.len() - 1
         });
-        let key = (
-            place,
-            claim,
-            row.constants.as_deref(),
-            row.at.as_deref(),
-            row.design.as_str(),
-            row.exploratory,
-        );
+        let key = (place, claim, row.constants.as_deref(), row.at.as_deref(), row.exploratory);
         groups.entry(key).or_default().push(row);
     }
     groups

@@ -85,8 +85,10 @@ impl Address {
         let names: Vec<&str> = ids.iter().map(String::as_str).collect();
         let meant = nearest(&self.cell.to_string(), &names);
         let meant = meant.map_or_else(String::new, |name| format!(" (did you mean {name}?)"));
-        let mut message =
-            format!("{} has no cell {}{meant}; its cells are", loaded.definition.file_name, self.cell);
+        let mut message = format!(
+            "{} has no cell {}{meant}; its cells are",
+            loaded.definition.file_name, self.cell
+        );
         for cell in plan.cells.iter().take(LISTED) {
             message += &format!("\n  {}  {}", cell.id, plan.label(cell));
         }

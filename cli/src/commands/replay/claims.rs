@@ -78,7 +78,7 @@ fn invariants(trial: &Trial<'_>) -> impl Iterator<Item = Row> {
     let delta = policy.delta().unwrap_or(trial.loaded.plan.study.grid.delta[0]);
     let all = claims::all().filter(|claim| matches!(claim.test, Test::Invariant { .. }));
     all.flat_map(move |claim| {
-        let at = |&t: &u32| Row { claim, form: None, at: None, t, delta, budget: 0.0 };
+        let at = move |&t: &u32| Row { claim, form: None, at: None, t, delta, budget: 0.0 };
         trial.cell.checkpoints.iter().map(at)
     })
 }

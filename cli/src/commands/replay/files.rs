@@ -75,9 +75,10 @@ fn summary(
         files["factor.csv"] = "rows of F: k = F F^T + w I".into();
     }
     if estimated {
-        files["estimator.csv"] = "mu_hat_t and k_hat_t given t observations; with method known-prior mu_t and \
+        files["estimator.csv"] =
+            "mu_hat_t and k_hat_t given t observations; with method known-prior mu_t and \
             k_t + sigma^2"
-            .into();
+                .into();
     }
     Ok(json!({
         "address": trial.address.to_string(),
@@ -195,7 +196,8 @@ struct Csv {
 impl Csv {
     fn create(dir: &Path, name: &str, head: &str) -> anyhow::Result<Self> {
         let path = dir.join(name);
-        let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        let file =
+            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut out = BufWriter::new(file);
         writeln!(out, "{head}")?;
         Ok(Self { out })

@@ -51,8 +51,10 @@ impl<'a> Report<'a> {
 /// The cell's own columns, swept keys, and what is no column.
 pub(super) fn parameters(trial: &Trial<'_>) -> Map<String, Value> {
     let cell = &trial.cell.cell;
-    let mut map: Map<String, Value> =
-        cell_columns(cell).into_iter().map(|(name, value)| (name.to_owned(), json(value))).collect();
+    let mut map: Map<String, Value> = cell_columns(cell)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), json(value)))
+        .collect();
     map.insert("gap".to_owned(), cell.policy.gap().into());
     map.insert("noise_variance".to_owned(), cell.noise_variance.into());
     for (key, value) in &trial.loaded.plan.priors[trial.cell.prior].swept {
@@ -197,27 +199,38 @@ fn short(value: record::Value) -> String {
 
 fn judged(claims: &[Tested]) -> String {
     let count = |result| claims.iter().filter(|row| row.result == result).count();
-    let mut text = format!(
-        "claims: {} violated, {} hold",
-        count(Judged::Violated),
-        count(Judged::Holds)
-    );
+    let mut text =
+        format!("claims: {} violated, {} hold", count(Judged::Violated), count(Judged::Holds));
     if count(Judged::DependsOnRho) > 0 {
         text += &format!(", {} depend on where in its bracket rho is", count(Judged::DependsOnRho));
     }
     if claims.is_empty() {
         return text + "\n";
     }
-    let mut table = Table::new(&["claim", "constants", "at", "t", "delta", "outcome"]);
+    let mut table = Table::new(&["claim", "constants", "at", "delta", "t", "outcome"]);
+    for row in one_line_each(claims) {
+        table.row(row.to_vec());
+    }
+    format!("{text}\n\n{table}")
+}
+
+/// The rows for people: those that differ in t alone are one.
+fn one_line_each(claims: &[Tested]) -> Vec<[String; 6]> {
+    let mut lines: Vec<[String; 6]> = Vec::new();
     for row in claims {
-        table.row(vec![
+        let line = [
             row.claim.to_owned(),
             row.constants.unwrap_or("-").to_owned(),
             row.at.clone().unwrap_or_else(|| "-".to_owned()),
-            row.t.to_string(),
             row.delta.map_or_else(|| "-".to_owned(), |delta| delta.to_string()),
+            row.t.to_string(),
             row.result.name().to_owned(),
-        ]);
+        ];
+        let alike = |other: &&mut [String; 6]| [0, 1, 2, 3, 5].iter().all(|&i| other[i] == line[i]);
+        match lines.iter_mut().find(alike) {
+            Some(other) => other[4] += &format!(", {}", row.t),
+            None => lines.push(line),
+        }
     }
-    format!("{text}\n\n{table}")
+    lines
 }

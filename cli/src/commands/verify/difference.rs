@@ -31,7 +31,13 @@ pub(super) fn differences(study: &str, stored: &Batch, recomputed: &Batch) -> Ve
     for key in keys {
         let address = format!("{study}/{}/{}", stored.cell(), key.0);
         let mut add = |column, stored: Value, recomputed: Value| {
-            found.push(Difference { address: address.clone(), t: key.1, column, stored, recomputed });
+            found.push(Difference {
+                address: address.clone(),
+                t: key.1,
+                column,
+                stored,
+                recomputed,
+            });
         };
         match (a.get(&key), b.get(&key)) {
             (Some(a), Some(b)) => {
@@ -87,10 +93,17 @@ mod tests {
             "y" => Some(y[row].to_bits()),
             _ => None,
         };
-        let columns = COLUMNS.iter().map(|column| (0..rows).map(|row| value(column, row)).collect());
+        let columns =
+            COLUMNS.iter().map(|column| (0..rows).map(|row| value(column, row)).collect());
         let replicates = (0..rows as u64).collect();
-        Batch::from_columns(CellId(5), replicates, vec![3; rows], &vec!["ok"; rows], columns.collect())
-            .unwrap()
+        Batch::from_columns(
+            CellId(5),
+            replicates,
+            vec![3; rows],
+            &vec!["ok"; rows],
+            columns.collect(),
+        )
+        .unwrap()
     }
 
     #[test]

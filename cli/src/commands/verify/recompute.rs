@@ -47,7 +47,8 @@ pub(super) fn recompute(
     sample: &Sample,
 ) -> anyhow::Result<Vec<Difference>> {
     let bar = ProgressBar::new(sample.trials());
-    let style = ProgressStyle::with_template("recomputing {bar:30} {pos} of {len} trials, {eta} left");
+    let style =
+        ProgressStyle::with_template("recomputing {bar:30} {pos} of {len} trials, {eta} left");
     bar.set_style(style?.progress_chars("━╸ "));
     let work = Work {
         loaded,
@@ -81,7 +82,8 @@ fn jobs<'a>(
 ) -> anyhow::Result<Vec<Job<'a>>> {
     let mut jobs = Vec::new();
     for batch in &sample.cells {
-        let planned = loaded.plan.cell(batch.cell()).context("the study has the dataset's cells")?;
+        let planned =
+            loaded.plan.cell(batch.cell()).context("the study has the dataset's cells")?;
         let held = dataset.cells.iter().find(|cell| cell.id == batch.cell());
         let checkpoints = &held.context("a sampled cell is one of the dataset")?.checkpoints;
         let mut row = 0;

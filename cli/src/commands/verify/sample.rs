@@ -144,7 +144,8 @@ fn read(
     for batch in Reader::open(dir).map_err(refused)? {
         let batch = batch.map_err(refused)?;
         let Ok(cell) = ids.binary_search(&batch.cell()) else {
-            let unknown = format!("there are records of cell {}, which the manifest lacks", batch.cell());
+            let unknown =
+                format!("there are records of cell {}, which the manifest lacks", batch.cell());
             return Err(CheckFailed(unknown).into());
         };
         let mut trials = Vec::new();

@@ -47,7 +47,11 @@ fn mismatch(dataset: &Dataset, plan: &Plan) -> Option<String> {
         first.id,
         policy.design(),
         policy.method(),
-        if more > 0 { format!(", nor {more} more of its {}", dataset.cells.len()) } else { String::new() },
+        if more > 0 {
+            format!(", nor {more} more of its {}", dataset.cells.len())
+        } else {
+            String::new()
+        },
     ))
 }
 
@@ -55,7 +59,8 @@ fn mismatch(dataset: &Dataset, plan: &Plan) -> Option<String> {
 fn kept(dataset: &Dataset) -> anyhow::Result<Loaded> {
     let path = dataset.dir.join("study.toml");
     let file_name = path.display().to_string();
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {file_name}"))?;
+    let text =
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {file_name}"))?;
     let names = dataset.study.paths();
     let digests = if names.is_empty() { BTreeMap::new() } else { digests(&dataset.dir)? };
     let mut files = Files::default();
