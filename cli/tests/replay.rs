@@ -1,14 +1,16 @@
 //! `regretta replay`: a trial is the same without a dataset, and its trace can be checked by hand.
 
 mod common;
+#[path = "replay/traced.rs"]
+mod traced;
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use analysis::dataset::Reader;
 use common::{Bench, STUDY, stderr};
 use serde_json::Value;
 use study::record::{COLUMNS, Kind};
+use traced::{Traced, near};
 
 const WHITE: &str = r#"{ kind = "sum", terms = [{ kind = "matern52", lengthscale = 0.3 }, { kind = "white", variance = 0.1 }] }"#;
 
@@ -18,7 +20,10 @@ fn study() -> String {
     STUDY
         .replace(kernel, WHITE)
         .replace("replicates = 300", "replicates = 10")
-        .replace("noise_variance", "mean = { kind = \"sine\", amplitude = 0.7 }\nnoise_variance")
+        .replace(
+            "noise_variance",
+            "mean = { kind = \"sine\", amplitude = 0.7, frequency = 1.0 }\nnoise_variance",
+        )
         .replace("N = [60, 200]", "N = [60]")
         .replace(r#"["pem-bo", "random"]"#, r#"["pem-bo", "known-prior", "random"]"#)
         + "acquisition = [\"gp-ucb\", \"pi\"]\n"
@@ -142,118 +147,6 @@ fn addresses_that_are_not_of_the_study_are_refused() {
     assert!(refusal(&bench, &[&good, "--trace", "study.toml"]).contains("give --trace a new one"));
 }
 
-/// A trace as read back from its files.
-struct Traced {
-    summary: Value,
-    mu: Vec<f64>,
-    f: Vec<f64>,
-    factor: Vec<Vec<f64>>,
-    /// x and y.
-    steps: Vec<(usize, f64)>,
-    acquisition: Vec<Option<f64>>,
-    zeta: Vec<Option<f64>>,
-    /// By t and index: mean and variance.
-    truth: BTreeMap<(usize, usize), (f64, f64)>,
-    estimate: BTreeMap<(usize, usize), (f64, f64)>,
-}
-
-/// Rows of a CSV by column name; absent values are NaN.
-fn csv(bench: &Bench, name: &str) -> Vec<BTreeMap<String, f64>> {
-    let Ok(text) = fs::read_to_string(bench.path("trace").join(name)) else { return vec![] };
-    let mut lines = text.lines();
-    let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
-    let row = |line: &str| {
-        let values = line.split(',').map(|value| value.parse().unwrap_or(f64::NAN));
-        head.iter().map(ToString::to_string).zip(values).collect()
-    };
-    lines.map(row).collect()
-}
-
-impl Traced {
-    fn of(bench: &Bench, address: &str) -> (Self, Value) {
-        let report = replay(bench, address, &["--trace", "trace"]);
-        let summary = fs::read(bench.path("trace/trace.json")).expect("trace.json");
-        let domain = csv(bench, "domain.csv");
-        let columns = |row: &BTreeMap<String, f64>| {
-            (0..row.len() - 1).map(|k| row[&format!("F{k}")]).collect()
-        };
-        let beliefs = |name: &str, mean: &str, variance: &str| {
-            let key = |row: &BTreeMap<String, f64>| (row["t"] as usize, row["index"] as usize);
-            let rows = csv(bench, name).into_iter();
-            rows.map(|row| (key(&row), (row[mean], row[variance]))).collect()
-        };
-        let steps = csv(bench, "steps.csv");
-        let of = |key: &str| {
-            steps.iter().map(|row| Some(row[key]).filter(|value| !value.is_nan())).collect()
-        };
-        let traced = Self {
-            summary: serde_json::from_slice(&summary).expect("JSON"),
-            mu: domain.iter().map(|row| row["mu"]).collect(),
-            f: domain.iter().map(|row| row["f"]).collect(),
-            factor: csv(bench, "factor.csv").iter().map(columns).collect(),
-            acquisition: of("acquisition"),
-            zeta: of("zeta"),
-            steps: steps.iter().map(|row| (row["x"] as usize, row["y"])).collect(),
-            truth: beliefs("true.csv", "mu", "k"),
-            estimate: beliefs("estimator.csv", "mu_hat", "k_hat"),
-        };
-        fs::remove_dir_all(bench.path("trace")).expect("removed");
-        (traced, report)
-    }
-
-    fn number(&self, key: &str) -> f64 {
-        self.summary[key].as_f64().expect("a number")
-    }
-
-    /// k = F F^T + w I.
-    fn kernel(&self, i: usize, j: usize) -> f64 {
-        let product: f64 = self.factor[i].iter().zip(&self.factor[j]).map(|(a, b)| a * b).sum();
-        product + if i == j { self.number("w") } else { 0.0 }
-    }
-
-    /// mu_t, k_t at a point and K, by solving with the dense matrix k(x_t) + sigma^2 I.
-    fn posterior(&self, t: usize, point: usize) -> (f64, f64, f64) {
-        let seen = &self.steps[..t];
-        let entry = |i: usize, j: usize| {
-            self.kernel(seen[i].0, seen[j].0) + if i == j { self.number("sigma^2") } else { 0.0 }
-        };
-        let matrix: Vec<Vec<f64>> = (0..t).map(|i| (0..t).map(|j| entry(i, j)).collect()).collect();
-        let surprise: Vec<f64> = seen.iter().map(|&(x, y)| y - self.mu[x]).collect();
-        let cross: Vec<f64> = seen.iter().map(|&(x, _)| self.kernel(point, x)).collect();
-        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-        let weights = solve(matrix.clone(), surprise.clone());
-        let mean = self.mu[point] + dot(&cross, &weights);
-        let variance = self.kernel(point, point) - dot(&cross, &solve(matrix, cross.clone()));
-        (mean, variance, dot(&surprise, &weights))
-    }
-}
-
-/// Gauss with pivots.
-fn solve(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
-    let n = b.len();
-    for k in 0..n {
-        let best = (k..n).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs())).expect("a row");
-        a.swap(k, best);
-        b.swap(k, best);
-        for i in k + 1..n {
-            let factor = a[i][k] / a[k][k];
-            for j in k..n {
-                a[i][j] -= factor * a[k][j];
-            }
-            b[i] -= factor * b[k];
-        }
-    }
-    for k in (0..n).rev() {
-        let rest: f64 = (k + 1..n).map(|j| a[k][j] * b[j]).sum();
-        b[k] = (b[k] - rest) / a[k][k];
-    }
-    b
-}
-
-fn near(a: f64, b: f64, what: &str) {
-    assert!((a - b).abs() <= 1e-9 * (1.0 + b.abs()), "{what}: {a} and {b}");
-}
-
 /// The true posterior and K of the record, from factor, x, y and mu alone.
 fn check_truth(traced: &Traced, report: &Value) {
     let horizon = traced.steps.len();
@@ -327,7 +220,8 @@ fn a_trace_can_be_checked_by_hand() {
         "fixed design",
         "random",
     ] {
-        let (traced, report) = Traced::of(&bench, &address(&bench, label, 4));
+        let report = replay(&bench, &address(&bench, label, 4), &["--trace", "trace"]);
+        let traced = Traced::take(&bench);
         assert_eq!(traced.steps.len(), 5);
         assert_eq!(traced.summary["points"], "all");
         assert_eq!(traced.summary["failure"], Value::Null);

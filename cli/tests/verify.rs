@@ -188,9 +188,9 @@ fn another_study_is_refused() {
 #[test]
 fn files_of_the_study_come_from_the_run_or_from_beside_the_study_file() {
     let bench = Bench::new();
-    let points: String = (0..20).map(|i| format!("{}\n", f64::from(i) / 19.0)).collect();
+    let points: Vec<String> = (0..20).map(|i| format!("{}\n", f64::from(i) / 19.0)).collect();
     fs::create_dir(bench.path("data")).expect("created");
-    bench.write("data/points.csv", &points);
+    bench.write("data/points.csv", &points.concat());
     let domain = r#"{ kind = "points", path = "points.csv" }"#;
     let study = small().replace(r#"{ kind = "grid", points = 20, dimension = 1 }"#, domain);
     bench.write("data/study.toml", &study);

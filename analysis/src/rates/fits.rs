@@ -46,6 +46,8 @@ pub struct RateFit {
     pub of: String,
     /// T, where the size is N - T.
     pub t: Option<u32>,
+    /// N, where the size is T and there is one.
+    pub n: Option<u64>,
     /// The sizes, and value and standard error at each.
     pub points: Vec<(f64, f64, f64)>,
     /// The floor A: fitted, or known to be 0.
@@ -96,7 +98,7 @@ pub fn fits(dataset: &Dataset, records: &[CellResult]) -> Vec<RateFit> {
         fits.extend(against_horizon(dataset, result));
     }
     fits.sort_by(|a, b| {
-        let key = |fit: &RateFit| (fit.quantity, fit.against, fit.of.clone(), fit.t);
+        let key = |fit: &RateFit| (fit.quantity, fit.against, fit.of.clone(), fit.n, fit.t);
         key(a).cmp(&key(b))
     });
     fits
@@ -159,7 +161,8 @@ fn against_functions(
         .iter()
         .all(|(_, result, _)| matches!(dataset.cells[result.cell].cell.policy, Policy::Fixed(_)));
     let fit = |quantity, curve, theory| {
-        let about = About { quantity, against: Against::Functions, label, t: Some(t), theory };
+        let against = Against::Functions;
+        let about = About { quantity, against, label, t: Some(t), n: None, theory };
         rate(dataset, about, 0.5, &curve)
     };
     if fixed {
@@ -192,10 +195,7 @@ fn against_horizon(dataset: &Dataset, result: &CellResult) -> Option<RateFit> {
     };
     let fall = libm::log(cap(first.t)? / cap(last.t)?);
     let claimed = fall / libm::log(f64::from(last.t) / f64::from(first.t));
-    let mut label = label(dataset, cell);
-    if let Some(training) = cell.cell.policy.training() {
-        label += &format!(", N = {}", training.n);
-    }
+    let label = label(dataset, cell);
     let curve = Curve {
         sizes: at.iter().map(|at| f64::from(at.t)).collect(),
         series: at.iter().map(|at| pairs::values(&at.of(Series::LeastVariance).blocks)).collect(),
@@ -205,6 +205,7 @@ fn against_horizon(dataset: &Dataset, result: &CellResult) -> Option<RateFit> {
         against: Against::Horizon,
         label: &label,
         t: None,
+        n: cell.cell.policy.training().map(|training| training.n),
         theory: "its cap 2cρ_T/(T log(1 + c/σ²)) over the same T",
     };
     rate(dataset, about, claimed, &curve)
@@ -217,11 +218,12 @@ struct About<'a> {
     against: Against,
     label: &'a str,
     t: Option<u32>,
+    n: Option<u64>,
     theory: &'static str,
 }
 
 fn rate(dataset: &Dataset, about: About<'_>, claimed: f64, curve: &Curve) -> Option<RateFit> {
-    let About { quantity, against, label, t, theory } = about;
+    let About { quantity, against, label, t, n, theory } = about;
     let replicates = curve.series.iter().map(Vec::len).max().unwrap_or(0);
     // Fewer sizes than parameters plus two say nothing about an exponent: no fit is offered.
     if curve.sizes.len() < MIN_SIZES || replicates == 0 {
@@ -251,6 +253,7 @@ fn rate(dataset: &Dataset, about: About<'_>, claimed: f64, curve: &Curve) -> Opt
         against,
         of: label.to_owned(),
         t,
+        n,
         points: points.collect(),
         floor,
         theory,
@@ -263,6 +266,6 @@ fn seed(dataset: &Dataset, about: &About<'_>) -> Seed {
     let mut digest = study::Digest::new();
     digest.tag("bootstrap v1").text(&dataset.manifest.study_digest);
     digest.text(about.quantity.name()).text(about.against.name()).text(about.label);
-    digest.u64(about.t.unwrap_or(0).into());
+    digest.u64(about.t.unwrap_or(0).into()).u64(about.n.unwrap_or(0));
     Seed(digest.finish())
 }

@@ -1,11 +1,7 @@
-"""Counts again, from the Parquet files alone, what verdicts.json says. Needs numpy, scipy and polars.
-
-    python3 recheck.py [DIR]
-"""
-import json, pathlib, sys, tomllib
-from functools import cache
-from types import SimpleNamespace
+"""Counts again, from the Parquet files alone, what verdicts.json says (needs numpy, scipy, polars): recheck.py [DIR]"""
+import functools, json, pathlib, sys, tomllib, types
 import numpy as np, polars as pl
+from numpy import log, nan, sqrt
 from scipy.optimize import brentq
 from scipy.stats import chi2, f as fisher
 
@@ -16,17 +12,13 @@ study = tomllib.loads((DIR / "study.toml").read_text())
 horizons = list(np.ravel(study["grid"]["T"]))
 own = {claim["id"]: claim["holds"] for claim in study.get("claim", [])}
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(2000)
-sqrt, log = np.sqrt, np.log
 
-@cache
+@functools.cache
 def error_quantile(N, t, tail):  # of Z^2 (1/N + (1 + 1/N) chi2_t/chi2_{N-t}), the exact law of the squared error
-    if t == 0:
-        return chi2.isf(tail, 1) / N
-    scale = 1 / N + (1 + 1 / N) * t / (N - t) * fisher.ppf((NODES + 1) / 2, t, N - t)
+    scale = 1 / N + (1 + 1 / N) * t / (N - t) * fisher.ppf((NODES + 1) / 2, max(t, 1), N - t)
     return brentq(lambda a: WEIGHTS @ chi2.sf(a / scale, 1) / 2 - tail, 1e-9, 1e6, xtol=1e-15, rtol=1e-14)
 
-def interval(b):  # Lemma 1's interval of the ratio
-    return 1 - 2 * sqrt(b), 1 + 2 * sqrt(b) + 2 * b
+interval = lambda b: (1 - 2 * sqrt(b), 1 + 2 * sqrt(b) + 2 * b)  # of the ratio
 
 def lemma(N, t, delta, form):  # a_t and the interval of the ratio, given t observations
     L, n = log(4 / delta), N - t - 1
@@ -35,12 +27,11 @@ def lemma(N, t, delta, form):  # a_t and the interval of the ratio, given t obse
     K = t + 2 * sqrt(t * L) + 2 * L
     return 4 * (N - 2 + (N if form == "corrected" else 1) * K) / (delta * N * (n - 1)), *interval(L / n)
 
-@cache
+@functools.cache
 def theorem(N, t, delta, form):  # iota_{t-1} and the interval of the ratio, for evaluation t
     L, s = log(6 / delta), t - 1
     if form == "sharp":
-        ends = chi2.ppf(delta / 6, N - t), chi2.isf(delta / 6, N - t)
-        return sqrt(error_quantile(N, s, delta / 3)), ends[0] / (N - t), ends[1] / (N - t)
+        return sqrt(error_quantile(N, s, delta / 3)), chi2.ppf(delta / 6, N - t) / (N - t), chi2.isf(delta / 6, N - t) / (N - t)
     printed, corrected = N - 3 + t + 2 * sqrt(t * L) + 2 * L, N - 2 + N * (s + 2 * sqrt(s * L) + 2 * L)
     return sqrt(6 * (corrected if form == "corrected" else printed) / (delta * N * (N - t - 1))), *interval(L / (N - t))
 
@@ -53,11 +44,10 @@ def holds(row, r, prior, rho):  # one value per record: 1 holds, 0 violated, NaN
         at = {"probe": "probe", "x_star": "star", "x_next": "next", "x_observed": "observed"}[row["at"]]
         error, ratio = vars(r)["error_" + at], vars(r)["ratio_" + at]
         a, low, high = lemma(N, t, delta, form)
-        if step == "chebyshev":
-            a = 4 * (N - 2 + (N if form == "corrected" else 1) * r.k_xy) / (delta * N * (N - t - 2))
+        a = 4 * (N - 2 + (N if form == "corrected" else 1) * r.k_xy) / (delta * N * (N - t - 2)) if step == "chebyshev" else a
         mean, variance = error < a, (low < ratio) & (ratio < high)
         both = {"lemma1.mean": mean, "lemma1/step.chebyshev": mean, "lemma1.variance": variance}.get(claim, mean & variance)
-        return np.where(np.isnan(error), np.nan, both)
+        return np.where(np.isnan(error), nan, both)
     reach = sqrt(2 * log(1 / delta) * s2)
     if claim.startswith("lemma5"):
         lemma5 = {"tau": r.f_at_y_max + reach >= r.y_max, "tau-prime": r.y_at_f_max >= r.f_max - reach}
@@ -67,17 +57,13 @@ def holds(row, r, prior, rho):  # one value per record: 1 holds, 0 violated, NaN
     table = np.array([(0, 0, 0)] + [theorem(N, s, delta, form) for s in range(1, t + 1)])
     iota, low, high = table[r.tau.astype(int)].T if pi or step != claim else table[t]
     star, tau = sqrt(r.k_star_tau + s2), sqrt(r.k_tau + s2)
-    steps = {
-        "f-star": lambda: r.f_star <= r.mu_star_tau + z * sqrt(r.k_star_tau),
-        "f-tau": lambda: r.f_tau >= r.mu_tau - z * sqrt(r.k_tau),
-        "mean": lambda: (r.mu_star_tau < r.mu_hat_star_tau + iota * star) & (r.mu_hat_tau - r.mu_tau < iota * tau),
-        "variance-star": lambda: r.k_hat_star_tau > low * star**2,
-        "variance-tau": lambda: r.k_hat_tau < high * tau**2,
-        "numerator": lambda: (r.target - r.mu_star_tau) / star + iota >= 0,
-    }
-    if step in steps:
-        return 1.0 * steps[step]()
     kappa, gain = sqrt(high / low), (r.target - r.mu_star_tau) / star
+    steps = {"f-star": r.f_star <= r.mu_star_tau + z * sqrt(r.k_star_tau), "f-tau": r.f_tau >= r.mu_tau - z * sqrt(r.k_tau),
+             "mean": (r.mu_star_tau < r.mu_hat_star_tau + iota * star) & (r.mu_hat_tau - r.mu_tau < iota * tau),
+             "variance-star": r.k_hat_star_tau > low * star**2, "variance-tau": r.k_hat_tau < high * tau**2,
+             "numerator": gain + iota >= 0}
+    if step in steps:
+        return 1.0 * steps[step]
     eta = (gain + iota) * kappa + iota + z if pi else (iota + z) * (kappa + 1)
     bound = eta * sqrt(2 * c * rho / (t * np.log1p(c / s2)) + s2) - z * s2 / ((1 + pi) * sqrt(c + s2))
     return 1.0 * (r.simple_regret <= bound + 2 * reach if "lemma5" in claim else r.best_sample_regret <= bound)
@@ -90,16 +76,15 @@ def count(row, frame, prior):  # trials, failures, violations with rho's lower a
         rho = pl.DataFrame([(e["t"], e["lo"], e["hi"]) for e in prior["rho"]], schema=["t", "rho_lo", "rho_hi"], orient="row")
         frame = frame.join(rho, on="t", how="left").with_columns(**{key: pl.lit(value) for key, value in scalars.items()})
         answers = frame.select("replicate", it=pl.sql_expr(own[row["claim"]])).group_by("replicate").agg(pl.col("it").min())
-        low = high = answers["it"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        low = high = answers["it"].cast(pl.Float64).fill_null(nan).to_numpy()
     else:
         frame = frame if row["among"] == "all" else frame.filter(~pl.col("star_seen_tau"))
-        r = SimpleNamespace(**{s.name: s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in frame if s.dtype != pl.String})
-        rho = next((e for e in prior["rho"] if e["t"] == row["t"]), {"lo": np.nan, "hi": np.nan})
+        r = types.SimpleNamespace(**{s.name: s.cast(pl.Float64).fill_null(nan).to_numpy() for s in frame if s.dtype != pl.String})
+        rho = next((e for e in prior["rho"] if e["t"] == row["t"]), {"lo": nan, "hi": nan})
         low, high = holds(row, r, prior, rho["lo"]), holds(row, r, prior, rho["hi"])
     return int(np.sum(~np.isnan(low))), failed, int(np.sum(low == 0)), int(np.sum(high == 0))
 
-checked = wrong = 0
-rows = [row for row in read("verdicts.json") if row["coverage"] is not None]
+rows, checked, wrong = [row for row in read("verdicts.json") if row["coverage"] is not None], 0, 0
 for cell in sorted({row["cell"] for row in rows}):
     frame = pl.scan_parquet(DIR / "records" / "*.parquet").filter(pl.col("cell") == cell).collect()
     for row in (row for row in rows if row["cell"] == cell):

@@ -36,6 +36,9 @@ pub enum Reason {
         /// Of the fit's chi-square.
         p_value: f64,
     },
+    /// The interval is all that is searched.
+    #[error("the interval is the whole range of exponents searched, {} to {}", EXPONENTS.0, EXPONENTS.1)]
+    WholeRange,
     /// The claimed exponent is not among those that are searched.
     #[error("the claim is outside the exponents searched, {} to {}", EXPONENTS.0, EXPONENTS.1)]
     OutsideRange,
@@ -52,6 +55,13 @@ pub struct Comparison {
     pub verdict: ExponentVerdict,
 }
 
+impl Comparison {
+    /// Whether an exponent was measured.
+    pub fn is_identified(&self) -> bool {
+        !matches!(self.verdict, ExponentVerdict::NotIdentified(_))
+    }
+}
+
 /// Compares a measured exponent with a claimed decay n^-`claimed`.
 pub fn compare(claimed: f64, measured: Result<FitInterval, FitError>) -> Comparison {
     let verdict = match measured {
@@ -66,6 +76,8 @@ fn judge(claimed: f64, found: &FitInterval) -> ExponentVerdict {
         ExponentVerdict::NotIdentified(Reason::OutsideRange)
     } else if found.fit.p_value < MISFIT {
         ExponentVerdict::NotIdentified(Reason::Misfit { p_value: found.fit.p_value })
+    } else if found.low <= EXPONENTS.0 && found.high >= EXPONENTS.1 {
+        ExponentVerdict::NotIdentified(Reason::WholeRange)
     } else if found.high < claimed {
         ExponentVerdict::Contradicted
     } else if found.low > claimed {

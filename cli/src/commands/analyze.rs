@@ -108,7 +108,8 @@ const MOST_RATES: usize = 6;
 
 /// Fitted exponents beside the theory's, a line each.
 fn rates(analysis: &Analysis) -> String {
-    let found = analysis.fits.iter().filter_map(|fit| Some((fit, fit.comparison.measured.ok()?)));
+    let identified = analysis.fits.iter().filter(|fit| fit.comparison.is_identified());
+    let found = identified.filter_map(|fit| Some((fit, fit.comparison.measured.ok()?)));
     let lines: Vec<String> = found
         .map(|(fit, found)| {
             let t = fit.t.map_or(String::new(), |t| format!(", T = {t}"));

@@ -5,6 +5,7 @@ mod recompute;
 mod sample;
 mod source;
 
+use std::fmt::Write;
 use std::path::PathBuf;
 
 use analysis::dataset::{self, Dataset};
@@ -64,7 +65,7 @@ struct Report {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let manifest = dataset::verify(&arguments.dir).map_err(refused)?;
+    let manifest = dataset::verify(&arguments.dir).map_err(|error| refused(&error))?;
     let mut report = Report {
         digest: manifest.digest.clone(),
         files: manifest.files.len(),
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Computes a sample again and notes what differs.
 fn check_again(arguments: &Arguments, share: Share, report: &mut Report) -> anyhow::Result<()> {
-    let dataset = Dataset::open(&arguments.dir).map_err(refused)?;
+    let dataset = Dataset::open(&arguments.dir).map_err(|error| refused(&error))?;
     let manifest = &dataset.manifest;
     if manifest.numerics != golden::DIGEST {
         return Err(BadInput(format!(
@@ -108,7 +109,7 @@ fn check_again(arguments: &Arguments, share: Share, report: &mut Report) -> anyh
 }
 
 /// What was read and is another than sealed is a failed check; what cannot be read is bad input.
-fn refused(error: dataset::Error) -> anyhow::Error {
+fn refused(error: &dataset::Error) -> anyhow::Error {
     if error.is_mismatch() {
         CheckFailed(error.to_string()).into()
     } else {
@@ -126,7 +127,8 @@ fn words(report: &Report, recomputed: bool) -> String {
         text::count(report.records.into())
     );
     if recomputed {
-        words += &format!(
+        _ = write!(
+            words,
             "; {} trials of {} cells recomputed: {}",
             text::count(report.recomputed.into()),
             text::count(report.cells as u128),
@@ -146,9 +148,10 @@ fn words(report: &Report, recomputed: bool) -> String {
             found.recomputed.to_string(),
         ]);
     }
-    words += &format!("\n\n{table}");
+    _ = write!(words, "\n\n{table}");
     if report.differences.len() > LISTED {
-        words += &format!(
+        _ = write!(
+            words,
             "... and {} more (all of them with --json)",
             report.differences.len() - LISTED
         );

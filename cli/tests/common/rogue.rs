@@ -103,7 +103,7 @@ impl Rogue {
         let horizon = *cell.checkpoints.last().unwrap() as usize;
         let bracket = bracket(&prior.factor, prior.white, prior.noise_variance, horizon);
         let rho = |t: u32| bracket.as_ref()?.at(t as usize).map(|bounds| (bounds.lo, bounds.hi));
-        let counter = Counter::new(&rows::rows(plan, cell), &cell.cell, prior.c, rho);
+        let counter = Counter::new(&rows::rows(&plan.study, &cell.cell), &cell.cell, prior.c, rho);
         let (mut batch, mut digest) = (Batch::new(cell.id), Digest::new());
         let mut tally = counter.start();
         trials.run(lease.first..lease.end, &mut |mut record| {

@@ -76,6 +76,10 @@ fn figure(
         })
     };
     let cells = functions.iter().map(|&n| horizons.iter().map(|&t| cell(n, t)).collect()).collect();
+    // A map of one number is a sentence; the tables have it.
+    if rows.iter().all(|row| row.coverage.is_none_or(|coverage| coverage > 0.9995)) {
+        return None;
+    }
     let required = rows.iter().find_map(|row| row.required)?;
     Some(Figure {
         id: id(analysis, prior, &stem.replace(['.', '/', '+'], "-")),

@@ -9,7 +9,6 @@ pub(super) fn figures(analysis: &Analysis) -> Vec<Figure> {
     let shown = [
         (Quantity::RmsError, Against::Functions, "rate-error", "RMS of (μ̂_t − μ_t)/√(k_t + σ²)"),
         (Quantity::Excess, Against::Functions, "rate-excess", "excess of r_T over the known prior"),
-        (Quantity::LeastVariance, Against::Horizon, "rate-variance", "min k_{t−1}(x_t)"),
     ];
     shown
         .into_iter()
@@ -31,7 +30,7 @@ fn figure(
         .collect();
     // A quantity without a trend has nothing to show; its numbers are in the table.
     let fits: Vec<&RateFit> =
-        fits.into_iter().filter(|fit| fit.comparison.measured.is_ok()).collect();
+        fits.into_iter().filter(|fit| fit.comparison.is_identified()).collect();
     let alone = fits.iter().all(|fit| fit.of == fits[0].of);
     let panels: Vec<Panel> =
         spread(&fits, MOST_PANELS).into_iter().map(|fit| panel(fit, label, alone)).collect();

@@ -2,17 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use study::cell::PolicyConstants;
+
 use super::{functions, id, of_prior, spread};
 use crate::Analysis;
 use crate::figures::{Axis, Chart, Figure, Lines, Look, Panel, Point, Reference, Series};
-use crate::rates::RatePoint;
+use crate::rates::{Estimate, RatePoint};
 use crate::words;
 
 /// Curves of N that a panel can show.
 const MOST_CURVES: usize = 3;
 
 pub(super) fn figures(analysis: &Analysis, prior: usize) -> Vec<Figure> {
-    [regret(analysis, prior), tightness(analysis, prior)].into_iter().flatten().collect()
+    [regret(analysis, prior), variance(analysis, prior), tightness(analysis, prior)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Points of one prior at its first delta, by acquisition function; those without one go everywhere.
@@ -28,7 +33,59 @@ fn of<'a>(analysis: &'a Analysis, prior: usize) -> Vec<(&'a RatePoint, Option<&'
         .collect()
 }
 
+/// What a panel shows of the points: a mean with its error, and the theory's bound on it.
+struct Shown {
+    label: &'static str,
+    value: fn(&RatePoint) -> Option<Estimate>,
+    bound: fn(&RatePoint) -> Option<f64>,
+    /// The bound's name, and whether it depends on N.
+    bound_name: &'static str,
+    bound_of_n: bool,
+}
+
 fn regret(analysis: &Analysis, prior: usize) -> Option<Figure> {
+    let shown = Shown {
+        label: "r_T",
+        value: |point| point.best,
+        bound: |point| point.bound,
+        bound_name: "Theorem 2's bound",
+        bound_of_n: true,
+    };
+    let delta = analysis.dataset.study.grid.delta.first()?;
+    Some(Figure {
+        id: id(analysis, prior, "regret"),
+        title: "Best-sample regret against T".into(),
+        caption: format!(
+            "Mean best-sample regret r_T against T with two Monte-Carlo standard errors, by method and N, and Theorem 2's bound, \
+             which holds with probability {}. {}",
+            1.0 - delta.get(),
+            of_prior(analysis, prior)
+        ),
+        chart: by_acquisition(analysis, prior, &shown)?,
+    })
+}
+
+fn variance(analysis: &Analysis, prior: usize) -> Option<Figure> {
+    let shown = Shown {
+        label: "min k_{t−1}(x_t)",
+        value: |point| point.least_variance,
+        bound: |point| point.cap,
+        bound_name: "cap, 2cρ_T/(T log(1 + c/σ^2))",
+        bound_of_n: false,
+    };
+    Some(Figure {
+        id: id(analysis, prior, "regret-variance"),
+        title: "Least posterior variance at the selected points against T".into(),
+        caption: format!(
+            "Mean of min k_{{t−1}}(x_t) over the first T points against T, by method and N, and the cap on it by which the regret bound \
+             falls with T (upper end of ρ_T). {}",
+            of_prior(analysis, prior)
+        ),
+        chart: by_acquisition(analysis, prior, &shown)?,
+    })
+}
+
+fn by_acquisition(analysis: &Analysis, prior: usize, shown: &Shown) -> Option<Chart> {
     let points = of(analysis, prior);
     if analysis.dataset.study.grid.t.len() < 2 || points.is_empty() {
         return None;
@@ -41,29 +98,18 @@ fn regret(analysis: &Analysis, prior: usize) -> Option<Figure> {
             .map(|(point, _)| *point)
             .collect();
         if points.iter().any(|(_, of)| *of == Some(acquisition)) {
-            panels.push(panel(analysis, acquisition, &mine));
+            panels.push(panel(analysis, acquisition, &mine, shown));
         }
     }
-    if panels.is_empty() {
-        return None;
-    }
     let columns = panels.len();
-    let delta = analysis.dataset.study.grid.delta[0];
-    Some(Figure {
-        id: id(analysis, prior, "regret"),
-        title: "Best-sample regret against T".into(),
-        caption: format!(
-            "Mean best-sample regret r_T against T with two Monte-Carlo standard errors, by method and N, and Theorem 2's bound, \
-             which holds with probability {}. {}",
-            1.0 - delta.get(),
-            of_prior(analysis, prior)
-        ),
-        chart: Chart::Lines(Lines { panels, columns, shared: true }),
-    })
+    (columns > 0).then(|| Chart::Lines(Lines { panels, columns, shared: true }))
 }
 
-fn panel(analysis: &Analysis, acquisition: &str, points: &[&RatePoint]) -> Panel {
-    let mut curves: BTreeMap<(u8, u64, usize), Vec<&RatePoint>> = BTreeMap::new();
+/// By method, N and cell.
+type Curves<'a> = BTreeMap<(u8, u64, usize), Vec<&'a RatePoint>>;
+
+fn panel(analysis: &Analysis, acquisition: &str, points: &[&RatePoint], shown: &Shown) -> Panel {
+    let mut curves = Curves::new();
     for point in points {
         let cell = &analysis.dataset.cells[point.cell];
         let order = match cell.cell.policy.method() {
@@ -76,44 +122,47 @@ fn panel(analysis: &Analysis, acquisition: &str, points: &[&RatePoint]) -> Panel
     }
     let estimated: Vec<(u8, u64, usize)> =
         curves.keys().copied().filter(|key| key.0 == 1).collect();
-    let shown = spread(&estimated, MOST_CURVES);
-    let mut series = Vec::new();
-    for (key, curve) in curves.iter().filter(|(key, _)| key.0 != 1 || shown.contains(key)) {
-        let cell = &analysis.dataset.cells[key.2];
-        let mut name = words::short_policy(&cell.cell).to_owned();
-        if let Some(n) = functions(cell) {
-            name = format!("{name}, N = {n}");
-        }
-        let measured = curve.iter().filter_map(|point| {
-            let best = point.best?;
-            let reach = 2.0 * best.error;
-            Some(Point::with_interval(
-                f64::from(point.t),
-                best.value,
-                best.value - reach,
-                best.value + reach,
-            ))
-        });
-        series.push(Series { name, look: Look::LineAndMarkers, points: measured.collect() });
-    }
-    if let Some(last) = shown.last().and_then(|key| curves.get(key)) {
-        let bound =
-            last.iter().filter_map(|point| Some(Point::new(f64::from(point.t), point.bound?)));
-        let bound: Vec<Point> = bound.collect();
-        if !bound.is_empty() {
-            let n = shown.last().map_or(0, |key| key.1);
-            let name = format!("Theorem 2's bound, N = {n}");
-            series.push(Series { name, look: Look::Line, points: bound });
-        }
-    }
-    let title = if acquisition == "pi" { "PI" } else { "GP-UCB" };
+    let kept = spread(&estimated, MOST_CURVES);
+    let drawn = curves.iter().filter(|(key, _)| key.0 != 1 || kept.contains(key));
+    let mut series: Vec<Series> =
+        drawn.map(|(key, curve)| measured(analysis, key.2, curve, shown)).collect();
+    series.extend(kept.last().and_then(|key| bound(&curves[key], key.1, shown)));
     Panel {
-        title: title.into(),
+        title: if acquisition == "pi" { "PI" } else { "GP-UCB" }.into(),
         x: Axis::log("T"),
-        y: Axis::log("r_T"),
+        y: Axis::log(shown.label),
         series,
         references: vec![],
     }
+}
+
+fn measured(analysis: &Analysis, cell: usize, curve: &[&RatePoint], shown: &Shown) -> Series {
+    let cell = &analysis.dataset.cells[cell];
+    let mut name = words::short_policy(&cell.cell).to_owned();
+    if let Some(n) = functions(cell) {
+        name = format!("{name}, N = {n}");
+    }
+    if cell.cell.policy.constants() == Some(PolicyConstants::Corrected) {
+        name += ", corrected ζ_t";
+    }
+    let points = curve.iter().filter_map(|point| {
+        let Estimate { value, error } = (shown.value)(point)?;
+        let (low, high) = (value - 2.0 * error, value + 2.0 * error);
+        Some(Point::with_interval(f64::from(point.t), value, low, high))
+    });
+    Series { name, look: Look::LineAndMarkers, points: points.collect() }
+}
+
+fn bound(curve: &[&RatePoint], n: u64, shown: &Shown) -> Option<Series> {
+    let points: Vec<Point> = curve
+        .iter()
+        .filter_map(|point| Some(Point::new(f64::from(point.t), (shown.bound)(point)?)))
+        .collect();
+    let mut name = shown.bound_name.to_owned();
+    if shown.bound_of_n {
+        name += &format!(", N = {n}");
+    }
+    (!points.is_empty()).then_some(Series { name, look: Look::Line, points })
 }
 
 fn tightness(analysis: &Analysis, prior: usize) -> Option<Figure> {

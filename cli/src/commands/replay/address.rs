@@ -1,6 +1,6 @@
 //! The address of a trial, and its place in a plan.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 
 use study::CellId;
@@ -90,11 +90,11 @@ impl Address {
             loaded.definition.file_name, self.cell
         );
         for cell in plan.cells.iter().take(LISTED) {
-            message += &format!("\n  {}  {}", cell.id, plan.label(cell));
+            _ = write!(message, "\n  {}  {}", cell.id, plan.label(cell));
         }
         if plan.cells.len() > LISTED {
             let more = plan.cells.len() - LISTED;
-            message += &format!("\n  and {more} more: regretta plan --json lists them all");
+            _ = write!(message, "\n  and {more} more: regretta plan --json lists them all");
         }
         BadInput(message)
     }

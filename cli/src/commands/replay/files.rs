@@ -112,10 +112,10 @@ fn walk(
     dir: &Path,
 ) -> anyhow::Result<usize> {
     let mut truth = Csv::create(dir, "true.csv", "t,index,mu,k")?;
-    let mut estimator = match estimated {
-        true => Some(Csv::create(dir, "estimator.csv", "t,index,mu_hat,k_hat")?),
-        false => None,
-    };
+    let mut estimator = None;
+    if estimated {
+        estimator = Some(Csv::create(dir, "estimator.csv", "t,index,mu_hat,k_hat")?);
+    }
     let head = "t,x,y,f,zeta,target,mu,k,mu_hat,k_hat,acquisition,pivot";
     let mut steps = Csv::create(dir, "steps.csv", head)?;
     let mut t = 0;
@@ -168,7 +168,7 @@ fn looked_at(trace: &Trace<'_>) -> Vec<usize> {
 }
 
 fn domain(prior: &Prior, trace: &Trace<'_>, dir: &Path) -> anyhow::Result<()> {
-    let axes: String = (0..prior.points.dimension()).map(|axis| format!(",x{axis}")).collect();
+    let axes = numbered("x", prior.points.dimension());
     let mut file = Csv::create(dir, "domain.csv", &format!("index{axes},mu,f"))?;
     for (index, point) in prior.points.iter().enumerate() {
         let mut values: Vec<Option<f64>> = point.iter().copied().map(Some).collect();
@@ -179,13 +179,19 @@ fn domain(prior: &Prior, trace: &Trace<'_>, dir: &Path) -> anyhow::Result<()> {
 }
 
 fn factor(prior: &Prior, dir: &Path) -> anyhow::Result<()> {
-    let columns: String = (0..prior.rank()).map(|k| format!(",F{k}")).collect();
+    let columns = numbered("F", prior.rank());
     let mut file = Csv::create(dir, "factor.csv", &format!("index{columns}"))?;
     for index in 0..prior.size() {
         let values: Vec<Option<f64>> = prior.factor.row(index).map(Some).collect();
         file.row(&[index.to_string()], &values)?;
     }
     file.end()
+}
+
+/// `,x0,x1` and so on.
+fn numbered(name: &str, count: usize) -> String {
+    let columns: Vec<String> = (0..count).map(|k| format!(",{name}{k}")).collect();
+    columns.concat()
 }
 
 /// A CSV file; an empty field where there is no value.

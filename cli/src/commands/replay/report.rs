@@ -1,5 +1,6 @@
 //! What a replayed trial prints: as JSON, and for people.
 
+use std::fmt::Write;
 use std::path::Path;
 
 use serde::Serialize;
@@ -156,11 +157,22 @@ pub(super) fn words(
     );
     if let Some(m) = trial.records.iter().find_map(|record| record.outcome.as_ref().ok()) {
         let (f_star, range) = (significant(m.f_star, 6), significant(m.f_range, 6));
-        text += &format!("f      max f = {f_star} at x* = {}, max f - min f = {range}\n", m.x_star);
+        _ = writeln!(text, "f      max f = {f_star} at x* = {}, max f - min f = {range}", m.x_star);
     }
-    text += &format!("\n{}\n{}", checkpoints(trial), judged(claims));
+    _ = write!(text, "\n{}{}\n{}", checkpoints(trial), failures(trial), judged(claims));
     if let Some(dir) = trace {
-        text += &format!("\ntrace in {}", dir.display());
+        _ = write!(text, "\ntrace in {}", dir.display());
+    }
+    text
+}
+
+/// Why there is no measurement, a line per checkpoint.
+fn failures(trial: &Trial<'_>) -> String {
+    let mut text = String::new();
+    for record in &trial.records {
+        if let Err(failure) = &record.outcome {
+            _ = writeln!(text, "failed at t = {}: {failure}", record.t);
+        }
     }
     text
 }
@@ -180,7 +192,7 @@ fn checkpoints(trial: &Trial<'_>) -> Table {
         let mut row = vec![record.t.to_string()];
         match &record.outcome {
             Ok(m) => row.extend(columns.iter().map(|column| short((column.value)(m)))),
-            Err(failure) => row.push(format!("failed: {failure}")),
+            Err(_) => row.push("failed".to_owned()),
         }
         table.row(row);
     }
@@ -202,7 +214,7 @@ fn judged(claims: &[Tested]) -> String {
     let mut text =
         format!("claims: {} violated, {} hold", count(Judged::Violated), count(Judged::Holds));
     if count(Judged::DependsOnRho) > 0 {
-        text += &format!(", {} depend on where in its bracket rho is", count(Judged::DependsOnRho));
+        _ = write!(text, ", {} depend on where in its bracket rho is", count(Judged::DependsOnRho));
     }
     if claims.is_empty() {
         return text + "\n";
@@ -228,7 +240,7 @@ fn one_line_each(claims: &[Tested]) -> Vec<[String; 6]> {
         ];
         let alike = |other: &&mut [String; 6]| [0, 1, 2, 3, 5].iter().all(|&i| other[i] == line[i]);
         match lines.iter_mut().find(alike) {
-            Some(other) => other[4] += &format!(", {}", row.t),
+            Some(other) => _ = write!(other[4], ", {}", row.t),
             None => lines.push(line),
         }
     }

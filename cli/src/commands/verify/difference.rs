@@ -43,7 +43,8 @@ pub(super) fn differences(study: &str, stored: &Batch, recomputed: &Batch) -> Ve
             (Some(a), Some(b)) => {
                 for ((column, a), b) in names().zip(a).zip(b) {
                     // As text, in which 0 and -0 differ too.
-                    if a.to_string() != b.to_string() {
+                    let (stored, again) = (a.to_string(), b.to_string());
+                    if stored != again {
                         add(column, a.clone(), b.clone());
                     }
                 }
