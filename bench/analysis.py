@@ -59,7 +59,8 @@ def dataset(binary: str, scratch: Path, replicates: int) -> Path:
     if shutil.disk_usage(scratch).free < SPACE:
         sys.exit(f"{scratch} has less than {SPACE >> 30} GiB of free space")
     study.write_text(text)
-    subprocess.run([binary, "run", str(study), "--out", str(folder), "--check", "0", "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    command = [binary, "run", str(study), "--out", str(folder), "--check", "0", "--quiet"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
@@ -115,7 +116,7 @@ def theorem(N: int, t: int, delta: float, form: str) -> tuple[float, float, floa
 
 
 def predicate(row: dict, prior: dict, tau: int) -> tuple[str, dict[str, float]]:
-    """When a row's claim holds, in SQL, and the constants in it for trials with this tau. `{end}` stands for rho's end."""
+    """When a row's claim holds, in SQL with `{end}` for rho's end, and its constants for trials with this tau."""
     claim, N, t, delta, form = row["claim"], row["N"], row["t"], row["delta"], row["constants"] or "printed"
     step, s2, c = claim.split("/step.")[-1], prior["noise_variance"], prior["c"]
     if claim.startswith("lemma1"):
@@ -229,10 +230,12 @@ def query(asked: list, folder: Path) -> dict:
     where = "WHERE r.cell IN (" + ", ".join(f"'{cell}'" for cell in only) + ")"
     taken = [name for name in names if name not in ("cell", "t", "tau")]
     sql = f"SELECT place,\n  {selected}\nFROM '{folder}/records/*.parquet' r\n"
-    sql += f"JOIN (SELECT {', '.join(['cell', 't'] + ['tau'] * by_tau + taken)} FROM constants) k ON {on}\n{where}\nGROUP BY place"
-    types = {"cell": "VARCHAR", "t": "BIGINT", "tau": "BIGINT", "place": "UTINYINT" if len(places) < 256 else "UINTEGER"}
+    columns = ", ".join(["cell", "t"] + ["tau"] * by_tau + taken)
+    sql += f"JOIN (SELECT {columns} FROM constants) k ON {on}\n{where}\nGROUP BY place"
+    types = {"cell": "VARCHAR", "t": "BIGINT", "tau": "BIGINT", "place": "UTINYINT"}
+    typed = ", ".join(f"{name} {types.get(name, 'DOUBLE')}" for name in names)
     return {
-        "create": "CREATE OR REPLACE TABLE constants (" + ", ".join(f"{name} {types.get(name, 'DOUBLE')}" for name in names) + ")",
+        "create": f"CREATE OR REPLACE TABLE constants ({typed})",
         "insert": f"INSERT INTO constants VALUES ({', '.join('?' * len(names))})",
         "table": [[values.get(name) for name in names] for values in table],
         "sql": sql,

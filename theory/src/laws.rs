@@ -82,7 +82,10 @@ impl ErrorLaw {
         if a <= 0.0 {
             return 0.0;
         }
-        self.nodes.iter().map(|&(w, scale)| w * libm::erf((0.5 * a / scale).sqrt())).sum()
+        let sum: f64 =
+            self.nodes.iter().map(|&(w, scale)| w * libm::erf((0.5 * a / scale).sqrt())).sum();
+        // The weights add up to 1 but for rounding.
+        if sum < 1.0 { sum } else { 1.0 }
     }
 
     /// P(error > a), accurate relative to the tail.

@@ -74,13 +74,15 @@ pub struct Concentration {
     pub low: f64,
     /// 1 + 2 sqrt(b_{t-1}) + 2 b_{t-1}, or its sharp form.
     pub high: f64,
+    kappa: Option<f64>,
 }
 
 impl Concentration {
     /// At evaluation t >= 1. Needs N >= t + 2.
     pub fn new(n: u64, t: u32, delta: Delta, form: Form) -> Option<Self> {
         let (low, high) = variance_interval(n, t, delta, form)?;
-        Some(Self { iota: iota(n, t, delta, form)?, low, high })
+        let kappa = (low > 0.0).then(|| (high / low).sqrt());
+        Some(Self { iota: iota(n, t, delta, form)?, low, high, kappa })
     }
 
     /// zeta_t = (iota_{t-1} + zeta')/sqrt(1 - 2 sqrt(b_{t-1})); `None` where that is not real.
@@ -90,7 +92,7 @@ impl Concentration {
 
     /// kappa_t = sqrt((1 + 2 sqrt(b_{t-1}) + 2 b_{t-1})/(1 - 2 sqrt(b_{t-1}))).
     pub fn kappa(&self) -> Option<f64> {
-        (self.low > 0.0).then(|| (self.high / self.low).sqrt())
+        self.kappa
     }
 
     /// eta of GP-UCB, (iota_{T-1} + zeta')(kappa_T + 1), from the constants at T.
@@ -99,9 +101,9 @@ impl Concentration {
     }
 
     /// eta of PI, (G + iota_{tau-1}) kappa_tau + iota_{tau-1} + zeta', from the constants at tau,
-    /// where `gap` is G = (target - mu_{tau-1}(x*))/sqrt(k_{tau-1}(x*) + sigma^2).
-    pub fn eta_pi(&self, delta: Delta, gap: f64) -> Option<f64> {
-        Some((gap + self.iota) * self.kappa()? + self.iota + zeta_prime_pi(delta))
+    /// zeta' from [`zeta_prime_pi`], where `gap` is G = (target - mu_{tau-1}(x*))/sqrt(k_{tau-1}(x*) + sigma^2).
+    pub fn eta_pi(&self, zeta_prime: f64, gap: f64) -> Option<f64> {
+        Some((gap + self.iota) * self.kappa? + self.iota + zeta_prime)
     }
 }
 
@@ -215,7 +217,8 @@ mod tests {
             let bound = |eta| ucb_bound(eta, 20, delta(), PRIOR);
             close(at(form).eta_ucb(delta()).map(bound), ucb, exact);
             let bound = |eta| pi_bound(eta, 20, delta(), PRIOR);
-            close(at(form).eta_pi(delta(), 1.0).map(bound), pi, exact);
+            let zeta = zeta_prime_pi(delta());
+            close(at(form).eta_pi(zeta, 1.0).map(bound), pi, exact);
         }
         let (low, high) = variance_interval(500, 21, delta(), Form::Sharp).unwrap();
         assert!(low < 0.87735275 && high > 1.13055429, "delta/6 is wider than Lemma 1's delta/4");

@@ -171,7 +171,10 @@ fn etas(row: &Row) -> (f64, f64) {
             .expect("within the hypotheses")
     };
     let ucb = at(row.t(1)).eta_ucb(row.delta(2)).expect("low > 0");
-    (ucb, at(row.t(7)).eta_pi(row.delta(2), row.number(8)).expect("low > 0"))
+    (
+        ucb,
+        at(row.t(7)).eta_pi(theorem2::zeta_prime_pi(row.delta(2)), row.number(8)).expect("low > 0"),
+    )
 }
 
 #[test]

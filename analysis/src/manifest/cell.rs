@@ -49,6 +49,9 @@ impl CellEntry {
     pub fn new(description: &CellDescription) -> Self {
         let Cell { shape, noise_variance, policy } = description.cell;
         let training = policy.training();
+        // As a map is written and read: by key.
+        let mut swept = description.swept.clone();
+        swept.sort_by(|a, b| a.0.cmp(&b.0));
         Self {
             cell: description.id.to_string(),
             replicates: description.replicates,
@@ -64,7 +67,7 @@ impl CellEntry {
             estimator: training.map(|training| training.estimator.name().to_owned()),
             delta: policy.delta().map(Delta::get),
             gap: policy.gap(),
-            swept: description.swept.clone(),
+            swept,
         }
     }
 

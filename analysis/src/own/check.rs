@@ -128,19 +128,19 @@ fn output(expression: &Expr, columns: &[(String, Type)]) -> Result<DataType, Str
 }
 
 fn explain(error: &PolarsError, columns: &[(String, Type)]) -> String {
-    let PolarsError::ColumnNotFound(name) = error else {
-        let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default();
-        return format!("cannot be evaluated: {first}");
+    let text = error.to_string();
+    // The engine wraps this error in others, so that its text is all there is to go by.
+    let missing =
+        text.split_once("unable to find column \"").and_then(|(_, rest)| rest.split_once('"'));
+    let Some((name, _)) = missing else {
+        return format!("cannot be evaluated: {}", text.lines().next().unwrap_or_default());
     };
-    let name = name.to_string();
-    let name = name.split('"').nth(1).unwrap_or(&name).to_owned();
     let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
-    let meant = study::nearest(&name, &names)
-        .map_or(String::new(), |near| format!("did you mean {near}? "));
+    let near = study::nearest(name, &names);
+    let meant = near.map_or(String::new(), |near| format!("did you mean {near}? "));
     format!(
-        "names {name:?}, which is no column of records and no scalar of the study; {meant}codebook.csv lists the \
-         columns, and scalars are {}",
+        "names {name:?}, which is no column of records and no scalar of the study; {meant}codebook.csv \
+         lists the columns, and scalars are {}",
         scalars::COLUMNS.map(|(name, _)| name).join(", ")
     )
 }

@@ -9,7 +9,10 @@ use study::record::{COLUMNS, Kind};
 use theory::Measurement;
 use theory::measurement::{AtTau, CompactNoise, Deviation, EstimatedAtTau};
 
-/// The measured columns of a frame, in the schema's order.
+/// Measured columns that no claim speaks of: they are not read.
+pub(super) const UNUSED: [&str; 7] = ["x", "y", "f", "x_star", "zeta", "star_seen", "k_min"];
+
+/// The measured columns of a frame, in the schema's order; those that are not read are empty.
 pub(super) struct Columns<'f> {
     values: Vec<Cow<'f, [f64]>>,
 }
@@ -58,7 +61,8 @@ impl<'f> Columns<'f> {
         !value!(self, row, "best_sample_regret").is_nan()
     }
 
-    /// The measurement of a row that has one. `observed` has no sign in records; no claim asks for it.
+    /// The measurement of a row that has one. What no claim asks for is left out: [`UNUSED`], and the
+    /// sign of `observed`, which records do not have.
     pub(super) fn measurement(&self, row: usize, t: u32) -> Measurement {
         macro_rules! get {
             ($name:literal) => {
@@ -76,13 +80,13 @@ impl<'f> Columns<'f> {
         }
         Measurement {
             t,
-            x: get!("x") as u32,
-            y: get!("y"),
-            f: get!("f"),
+            x: 0,
+            y: 0.0,
+            f: 0.0,
             f_star: get!("f_star"),
-            x_star: get!("x_star") as u32,
+            x_star: 0,
             f_range: get!("f_range"),
-            zeta: some(get!("zeta")),
+            zeta: None,
             target: some(get!("target")),
             best_sample_regret: get!("best_sample_regret"),
             simple_regret: get!("simple_regret"),
@@ -96,7 +100,7 @@ impl<'f> Columns<'f> {
                 ratio: get!("ratio_observed"),
             }),
             k_xy: get!("k_xy"),
-            star_seen: get!("star_seen") != 0.0,
+            star_seen: false,
             at_tau: self.at_tau(row),
             y_max: get!("y_max"),
             f_at_y_max: get!("f_at_y_max"),
@@ -139,6 +143,9 @@ fn some(value: f64) -> Option<f64> {
 }
 
 fn numbers<'f>(frame: &'f DataFrame, name: &str, kind: Kind) -> PolarsResult<Cow<'f, [f64]>> {
+    if UNUSED.contains(&name) {
+        return Ok(Cow::Borrowed(&[]));
+    }
     let column = frame.column(name)?;
     if column.null_count() == frame.height() {
         return Ok(vec![f64::NAN; frame.height()].into());

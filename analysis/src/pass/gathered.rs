@@ -7,7 +7,7 @@ use theory::evidence::{Counts, MeanSample, Mixture};
 
 use super::partial::{Partial, Ratios, SERIES};
 use super::questions::Questions;
-use super::{AtResult, CellResult, RowResult};
+use super::{AtResult, CellResult, RowResult, Series};
 use crate::dataset::{DataCell, Dataset};
 
 /// Trials of a cell whose values are kept for quantiles and ratios; counts and means are of all trials.
@@ -39,7 +39,8 @@ pub struct SeriesResult {
     pub variance: f64,
     /// Sums over blocks.
     pub blocks: Blocks,
-    /// Values of the first [`KEPT`] trials, ascending.
+    /// Values of the first [`KEPT`] trials, ascending, of the series whose quantiles are of interest:
+    /// best-sample regret, error, and ratio for a fixed design.
     pub sorted: Vec<f64>,
 }
 
@@ -100,6 +101,8 @@ struct SeriesGathered {
     /// Trials so far, those without a value included.
     trials: u64,
     per_block: u64,
+    /// Whether single values are kept.
+    keeps: bool,
     count: u64,
     mean: f64,
     /// Sum of squared deviations from the mean.
@@ -110,9 +113,22 @@ impl Gathered {
     pub(super) fn new(dataset: &Dataset, cell: usize, questions: &Questions) -> Self {
         let replicates = dataset.cells[cell].replicates;
         let per_block = replicates.div_ceil(blocks(dataset, replicates)).max(1);
-        let series = || SeriesGathered { per_block, ..SeriesGathered::default() };
+        let policy = &dataset.cells[cell].cell.policy;
+        let keeps = |series: usize| {
+            let is = |one: Series| series == one as usize;
+            is(Series::BestSample)
+                || is(Series::Error)
+                || (is(Series::Ratio) && policy.design() == "fixed")
+                // What the bounds on the other methods' simple regret are compared with.
+                || (is(Series::Simple) && policy.method() == "random")
+        };
+        let series = |series: usize| SeriesGathered {
+            per_block,
+            keeps: keeps(series),
+            ..SeriesGathered::default()
+        };
         let at = |checkpoint: &super::questions::AtCheckpoint| AtGathered {
-            series: std::array::from_fn(|_| series()),
+            series: std::array::from_fn(series),
             bounds: (0..checkpoint.bounds).map(|_| Ratios::default()).collect(),
             failures: 0,
         };
@@ -219,7 +235,7 @@ fn add(sums: &mut [RowCounts], more: &[RowCounts]) {
 impl SeriesGathered {
     /// Adds the values of the next trials. Chan's update keeps the variance stable, part by part.
     fn extend(&mut self, values: &[f64]) {
-        let room = KEPT.saturating_sub(self.kept.len());
+        let room = if self.keeps { KEPT.saturating_sub(self.kept.len()) } else { 0 };
         self.kept.extend(values.iter().take(room));
         let (mut count, mut sum) = (0_u64, 0.0);
         for &value in values {

@@ -7,6 +7,7 @@
 
 mod columns;
 mod gathered;
+mod ordered;
 mod partial;
 mod questions;
 mod worst;
@@ -25,8 +26,9 @@ use crate::dataset::{self, DataCell, Dataset};
 use crate::parquet::{self, FileError, Group};
 use crate::schema::{self, Type};
 
-use columns::Columns;
+use columns::{Columns, UNUSED};
 use gathered::{Gathered, Rivals};
+use ordered::in_order;
 use partial::Partial;
 use questions::Questions;
 
@@ -204,10 +206,8 @@ fn open(dataset: &Dataset) -> Result<Vec<(u64, Group)>, Error> {
 
 /// The columns that are read: a record's place and its measurement.
 fn columns() -> Vec<(String, Type)> {
-    schema::of_records()
-        .into_iter()
-        .filter(|(name, _)| name != "cell" && name != "status")
-        .collect()
+    let unused = |name: &str| name == "cell" || name == "status" || UNUSED.contains(&name);
+    schema::of_records().into_iter().filter(|(name, _)| !unused(name)).collect()
 }
 
 impl Pass<'_> {
@@ -221,21 +221,19 @@ impl Pass<'_> {
             })
             .collect();
         let mut open: Option<(usize, Gathered)> = None;
-        for window in wanted.chunks(4 * rayon::current_num_threads()) {
-            let read: Vec<Result<Vec<Segment>, Error>> =
-                window.par_iter().map(|(first, group)| self.read(*first, group, chosen)).collect();
-            for segments in read {
-                for Segment { cell, partial } in segments? {
-                    if open.as_ref().is_some_and(|(known, _)| *known != cell)
-                        && let Some((known, gathered)) = open.take()
-                    {
-                        whole(known, gathered);
-                    }
-                    let fresh = || (cell, Gathered::new(self.dataset, cell, &self.questions[cell]));
-                    open.get_or_insert_with(fresh).1.absorb(partial);
+        let read = |(first, group): &&(u64, Group)| self.read(*first, group, chosen);
+        in_order(&wanted, read, |segments: Result<Vec<Segment>, Error>| {
+            for Segment { cell, partial } in segments? {
+                if open.as_ref().is_some_and(|(known, _)| *known != cell)
+                    && let Some((known, gathered)) = open.take()
+                {
+                    whole(known, gathered);
                 }
+                let fresh = || (cell, Gathered::new(self.dataset, cell, &self.questions[cell]));
+                open.get_or_insert_with(fresh).1.absorb(partial);
             }
-        }
+            Ok::<(), Error>(())
+        })?;
         if let Some((known, gathered)) = open {
             whole(known, gathered);
         }
@@ -273,9 +271,9 @@ impl Pass<'_> {
     ) -> Result<Partial, Error> {
         let refused = |error| FileError::parquet("read", &self.dataset.dir.join("records"))(error);
         let columns = Columns::new(frame).map_err(refused)?;
-        let replicates =
-            frame.column("replicate").and_then(|column| column.i64()).map_err(refused)?;
-        let checkpoints = frame.column("t").and_then(|column| column.i64()).map_err(refused)?;
+        let integers = |name: &str| frame.column(name)?.i64()?.cont_slice();
+        let replicates = integers("replicate").map_err(refused)?;
+        let checkpoints = integers("t").map_err(refused)?;
         let questions = &self.questions[cell];
         let per_trial = questions.at.len() as u64;
         let batch_size = self.dataset.study.replicates.batch_size();
@@ -284,8 +282,7 @@ impl Pass<'_> {
             let place = first + row as u64 - self.starts[cell];
             let (replicate, slot) = (place / per_trial, (place % per_trial) as usize);
             let t = questions.at[slot].t;
-            let expected = (Some(replicate.cast_signed()), Some(i64::from(t)));
-            if (replicates.get(row), checkpoints.get(row)) != expected {
+            if (replicates[row], checkpoints[row]) != (replicate.cast_signed(), i64::from(t)) {
                 let (row, cell) = (first + row as u64, self.dataset.cells[cell].id);
                 return Err(Error::Misplaced { row, cell, replicate, t });
             }

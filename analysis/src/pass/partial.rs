@@ -1,6 +1,6 @@
 //! What some consecutive records of a cell say; parts add up in their order.
 
-use study::tally::RowCounts;
+use study::tally::{Contexts, RowCounts};
 use theory::Measurement;
 use theory::claims::Outcome;
 
@@ -76,13 +76,11 @@ impl Partial {
         }
     }
 
-    /// The counts of a batch, which is the last one or a new one.
-    pub(super) fn batch(&mut self, batch: u64, rows: usize) -> &mut [RowCounts] {
+    /// Makes a batch the last one.
+    fn enter(&mut self, batch: u64, rows: usize) {
         if self.batches.last().is_none_or(|last| last.0 != batch) {
             self.batches.push((batch, vec![RowCounts::default(); rows]));
         }
-        let last = self.batches.last_mut().expect("the batch was entered");
-        &mut last.1
     }
 
     /// Adds a trial that failed before this checkpoint.
@@ -91,7 +89,8 @@ impl Partial {
         if !checkpoint.on_grid {
             return;
         }
-        let counts = self.batch(batch, questions.rows.len());
+        self.enter(batch, questions.rows.len());
+        let counts = &mut self.batches.last_mut().expect("the batch was entered").1;
         for watch in &checkpoint.watches {
             counts[watch.row].failures += 1;
         }
@@ -124,14 +123,15 @@ impl Partial {
         if !checkpoint.on_grid {
             return Ok(());
         }
-        let counts = self.batch(batch, questions.rows.len());
-        // Split borrows: counts of the batch and of unseen trials are filled side by side.
+        self.enter(batch, questions.rows.len());
+        let Self { batches, unseen, at, .. } = self;
+        let counts = batches.last_mut().expect("the batch was entered").1.as_mut_slice();
+        let bounds = &mut at[slot].bounds;
         for watch in &checkpoint.watches {
-            count(watch, m, &mut counts[watch.row]);
-        }
-        for watch in checkpoint.watches.iter().filter(|watch| watch.is_step) {
-            if !m.at_tau.star_seen {
-                count(watch, m, &mut self.unseen[watch.row]);
+            let outcomes = judge(watch, m, bounds);
+            count(outcomes, &mut counts[watch.row]);
+            if watch.is_step && !m.at_tau.star_seen {
+                count(outcomes, &mut unseen[watch.row]);
             }
         }
         for mean in &checkpoint.means {
@@ -139,25 +139,9 @@ impl Partial {
                 self.means[mean.row].add(value - mean.expected);
             }
         }
-        self.sample(checkpoint, slot, m);
+        let sample = &mut self.at[slot].series;
+        sample.iter_mut().zip(series(m)).for_each(|(values, value)| values.push(value));
         Ok(())
-    }
-
-    fn sample(&mut self, checkpoint: &AtCheckpoint, slot: usize, m: &Measurement) {
-        let sample = &mut self.at[slot];
-        for (values, value) in sample.series.iter_mut().zip(series(m)) {
-            values.push(value);
-        }
-        for watch in &checkpoint.watches {
-            let Some((place, regret)) = watch.bound else { continue };
-            let context = watch.contexts.confirming.as_ref().unwrap_or(&watch.contexts.refuting);
-            let bound = (regret.bound)(context, m).unwrap_or(f64::NAN);
-            let ratios = &mut sample.bounds[place];
-            let value = regret.regret(m);
-            ratios.regret.push(if bound > 0.0 { value / bound } else { f64::INFINITY });
-            ratios.worst += u64::from(m.f_range <= bound);
-            ratios.bound.push(bound);
-        }
     }
 }
 
@@ -175,10 +159,30 @@ fn series(m: &Measurement) -> [f64; SERIES] {
     ]
 }
 
-fn count(watch: &Watch, m: &Measurement, counts: &mut RowCounts) {
-    let refuting = watch.claim.evaluate(&watch.contexts.refuting, m);
-    let confirming = watch.contexts.confirming.as_ref();
-    let confirming = confirming.map_or(refuting, |context| watch.claim.evaluate(context, m));
+/// With rho's upper end, and with its lower end.
+type Outcomes = (Outcome, Outcome);
+
+/// What a trial says about a row; a regret bound is evaluated once at either end of rho, and kept.
+fn judge(watch: &Watch, m: &Measurement, bounds: &mut [Ratios]) -> Outcomes {
+    let Contexts { refuting, confirming } = &watch.contexts;
+    let Some((place, regret)) = watch.bound else {
+        let upper = watch.claim.evaluate(refuting, m);
+        return (
+            upper,
+            confirming.as_ref().map_or(upper, |context| watch.claim.evaluate(context, m)),
+        );
+    };
+    let upper = (regret.bound)(refuting, m);
+    let lower = confirming.as_ref().map_or(upper, |context| (regret.bound)(context, m));
+    let bound = lower.unwrap_or(f64::NAN);
+    let ratios = &mut bounds[place];
+    ratios.regret.push(if bound > 0.0 { regret.regret(m) / bound } else { f64::INFINITY });
+    ratios.worst += u64::from(m.f_range <= bound);
+    ratios.bound.push(bound);
+    (regret.within(m, upper), regret.within(m, lower))
+}
+
+fn count((refuting, confirming): Outcomes, counts: &mut RowCounts) {
     if refuting == Outcome::NotApplicable || confirming == Outcome::NotApplicable {
         return;
     }

@@ -1,9 +1,9 @@
 //! The conditions under which a claim is tested, and the constants that follow from them.
 
 use crate::{
-    Delta, Form, lemma1,
+    Delta, Form, lemma1, lemma5,
     measurement::AtTau,
-    theorem2::{Concentration, Prior},
+    theorem2::{self, Concentration, Prior},
 };
 use std::{
     fmt,
@@ -154,19 +154,61 @@ impl Constants {
     }
 }
 
+/// What follows from the conditions alone: predicates are evaluated for every record, and logarithms
+/// would be most of their cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Derived {
+    /// zeta' of GP-UCB.
+    pub(super) zeta_ucb: f64,
+    /// zeta' of PI.
+    pub(super) zeta_pi: f64,
+    /// C sigma of Lemma 5.
+    pub(super) reach: f64,
+    /// 2 C sigma.
+    pub(super) allowance: f64,
+    /// The proof's bound on K.
+    pub(super) k_bound: f64,
+    /// log(1 + c/sigma^2).
+    pub(super) log_ratio: f64,
+    /// lambda_T, where rho_T is known and sigma > 0.
+    pub(super) lambda: Option<f64>,
+    /// zeta' sigma^2/(2 sqrt(c + sigma^2)) of PI.
+    pub(super) shift_pi: f64,
+}
+
+impl Derived {
+    fn new(conditions: &Conditions) -> Self {
+        let Conditions { t, delta, c, noise_variance: s2, rho, .. } = *conditions;
+        let zeta_pi = theorem2::zeta_prime_pi(delta);
+        Self {
+            zeta_ucb: theorem2::zeta_prime_ucb(delta),
+            zeta_pi,
+            reach: lemma5::noise_factor(delta) * s2.sqrt(),
+            allowance: lemma5::allowance(delta, s2),
+            k_bound: lemma1::k_bound(t, delta),
+            log_ratio: libm::log1p(c / s2),
+            lambda: rho.filter(|_| s2 > 0.0).map(|rho| theorem2::lambda(c, s2, rho, t)),
+            shift_pi: zeta_pi * s2 / (2.0 * (c + s2).sqrt()),
+        }
+    }
+}
+
 /// Conditions with their constants.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The conditions.
     pub conditions: Conditions,
     constants: Arc<Constants>,
+    pub(super) derived: Derived,
+    /// GP-UCB's bound, which is the same for all trials of the finite setting.
+    pub(super) ucb_bound: OnceLock<Option<f64>>,
 }
 
 impl Context {
     /// Nothing is computed until a claim asks for it.
     pub fn new(conditions: Conditions) -> Self {
         let Conditions { n, t, delta, form, .. } = conditions;
-        Self { conditions, constants: Arc::new(Constants::new(n, delta, form, t)) }
+        Self::sharing(conditions, &Arc::new(Constants::new(n, delta, form, t)))
     }
 
     /// With constants that other contexts of the same N, delta and form use too.
@@ -177,7 +219,9 @@ impl Context {
         let of = (constants.n, constants.delta, constants.form);
         assert_eq!(of, (conditions.n, conditions.delta, conditions.form), "another context's");
         assert!((conditions.t as usize) < constants.at.len(), "constants that end too early");
-        Self { conditions, constants: Arc::clone(constants) }
+        let derived = Derived::new(&conditions);
+        let constants = Arc::clone(constants);
+        Self { conditions, constants, derived, ucb_bound: OnceLock::new() }
     }
 
     /// a_t of Lemma 1 at the conditions' t.

@@ -7,7 +7,7 @@ use super::{
     applicability::{always, noisy, selects_by_pi, selects_by_ucb},
     outcome,
 };
-use crate::{Measurement, theorem2};
+use crate::Measurement;
 
 /// Far above the rounding of a trial's recursions, far below any real violation; all but the
 /// information-gain identity, which has its own.
@@ -28,7 +28,8 @@ fn at_most(low: f64, high: f64, scale: f64) -> bool {
 fn variance_cap(context: &Context, m: &Measurement) -> Outcome {
     let c = &context.conditions;
     outcome(m.information.map(|information| {
-        let cap = theorem2::variance_cap(c.c, c.noise_variance, information, m.t);
+        // theorem2::variance_cap, with its logarithm computed before.
+        let cap = 2.0 * c.c * information / (f64::from(m.t) * context.derived.log_ratio);
         at_most(m.at_tau.variance_tau, cap, cap)
     }))
 }
@@ -89,7 +90,7 @@ fn square_root(context: &Context, m: &Measurement) -> Outcome {
 fn bernoulli(context: &Context, m: &Measurement) -> Outcome {
     let c = &context.conditions;
     let (k, s2) = (m.at_tau.variance_tau, c.noise_variance);
-    let bound = c.c * libm::log1p(k / s2) / libm::log1p(c.c / s2);
+    let bound = c.c * libm::log1p(k / s2) / context.derived.log_ratio;
     outcome(Some(k >= 0.0 && at_most(k, c.c, c.c) && at_most(k, bound, bound)))
 }
 

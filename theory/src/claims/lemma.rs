@@ -42,8 +42,7 @@ fn joint(context: &Context, m: &Measurement) -> Outcome {
 }
 
 fn k_step(context: &Context, m: &Measurement) -> Outcome {
-    let bound = lemma1::k_bound(context.conditions.t, context.conditions.delta);
-    outcome(Some(m.k_xy <= bound))
+    outcome(Some(m.k_xy <= context.derived.k_bound))
 }
 
 fn chebyshev_step(context: &Context, m: &Measurement) -> Outcome {

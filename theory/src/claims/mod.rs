@@ -102,7 +102,12 @@ impl RegretBound {
 
     /// Whether a trial's regret is within the bound.
     fn holds(self, context: &Context, m: &Measurement) -> Outcome {
-        outcome((self.bound)(context, m).map(|bound| self.regret(m) <= bound))
+        self.within(m, (self.bound)(context, m))
+    }
+
+    /// The same for a bound that is known.
+    pub fn within(self, m: &Measurement, bound: Option<f64>) -> Outcome {
+        outcome(bound.map(|bound| self.regret(m) <= bound))
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     Budget, Claim, Context, Origin, Outcome, RegretBound, Scope, Setting, Test, applicability,
     outcome, steps,
 };
-use crate::{Form, Measurement, theorem2, theorem4};
+use crate::{Form, Measurement, theorem4};
 
 /// G = (target - mu_{tau-1}(x*))/sqrt(k_{tau-1}(x*) + sigma^2), where that is a number.
 fn gap(context: &Context, m: &Measurement) -> Option<f64> {
@@ -16,11 +16,15 @@ fn gap(context: &Context, m: &Measurement) -> Option<f64> {
 /// The bound on r_T, which depends on the run through tau and G.
 pub(super) fn bound(context: &Context, m: &Measurement) -> Option<f64> {
     let (horizon, delta) = (context.conditions.t, context.conditions.delta);
-    let prior = context.prior()?;
-    let eta = context.concentration(m.at_tau.tau)?.eta_pi(delta, gap(context, m)?)?;
+    let derived = &context.derived;
+    let eta = context.concentration(m.at_tau.tau)?.eta_pi(derived.zeta_pi, gap(context, m)?)?;
     match context.conditions.setting {
-        Setting::Finite => Some(theorem2::pi_bound(eta, horizon, delta, prior)),
-        Setting::Compact => Some(theorem4::pi_bound(eta, horizon, delta, prior, m.at_tau.compact?)),
+        // theorem2::pi_bound, with what does not depend on the trial computed before.
+        Setting::Finite => Some(eta * derived.lambda? - derived.shift_pi),
+        Setting::Compact => {
+            let prior = context.prior()?;
+            Some(theorem4::pi_bound(eta, horizon, delta, prior, m.at_tau.compact?))
+        }
     }
 }
 

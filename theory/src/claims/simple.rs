@@ -4,12 +4,11 @@ use super::{
     Acquisition, Budget, Claim, Context, Origin, Outcome, RegretBound, Scope, Setting, Test,
     applicability, outcome, pi, ucb,
 };
-use crate::{Form, Measurement, lemma5};
+use crate::{Form, Measurement};
 
 #[expect(clippy::unnecessary_wraps, reason = "bounds of the registry share one signature")]
 fn simple_bound(context: &Context, m: &Measurement) -> Option<f64> {
-    let c = &context.conditions;
-    Some(m.best_sample_regret + lemma5::allowance(c.delta, c.noise_variance))
+    Some(m.best_sample_regret + context.derived.allowance)
 }
 
 const BOUND: RegretBound = RegretBound::simple(simple_bound);
@@ -19,25 +18,19 @@ fn simple(context: &Context, m: &Measurement) -> Outcome {
 }
 
 fn step_tau(context: &Context, m: &Measurement) -> Outcome {
-    outcome(Some(m.f_at_y_max + reach(context) >= m.y_max))
+    outcome(Some(m.f_at_y_max + context.derived.reach >= m.y_max))
 }
 
 fn step_tau_prime(context: &Context, m: &Measurement) -> Outcome {
-    outcome(Some(m.y_at_f_max >= m.f_max - reach(context)))
-}
-
-/// C sigma.
-fn reach(context: &Context) -> f64 {
-    lemma5::noise_factor(context.conditions.delta) * context.conditions.noise_variance.sqrt()
+    outcome(Some(m.y_at_f_max >= m.f_max - context.derived.reach))
 }
 
 fn chained_bound(context: &Context, m: &Measurement) -> Option<f64> {
-    let c = &context.conditions;
-    let best = match c.acquisition? {
+    let best = match context.conditions.acquisition? {
         Acquisition::GpUcb => ucb::bound(context, m)?,
         Acquisition::Pi => pi::bound(context, m)?,
     };
-    Some(best + lemma5::allowance(c.delta, c.noise_variance))
+    Some(best + context.derived.allowance)
 }
 
 const CHAINED_BOUND: RegretBound = RegretBound::simple(chained_bound);

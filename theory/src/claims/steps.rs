@@ -4,23 +4,23 @@
 //! no exception there.
 
 use super::{Context, Outcome, outcome};
-use crate::{Measurement, theorem2};
+use crate::Measurement;
 
 /// f(x*) <= mu(x*) + zeta' sqrt(k(x*)), GP-UCB's zeta'.
 pub(super) fn f_star(context: &Context, m: &Measurement) -> Outcome {
-    let reach = theorem2::zeta_prime_ucb(context.conditions.delta);
+    let reach = context.derived.zeta_ucb;
     let at = &m.at_tau;
     outcome(Some(m.f_star <= at.mean_star + reach * at.variance_star.sqrt()))
 }
 
 /// f(x_tau) >= mu(x_tau) - zeta' sqrt(k(x_tau)), GP-UCB's zeta'.
 pub(super) fn f_tau_ucb(context: &Context, m: &Measurement) -> Outcome {
-    f_tau(m, theorem2::zeta_prime_ucb(context.conditions.delta))
+    f_tau(m, context.derived.zeta_ucb)
 }
 
 /// f(x_tau) >= mu(x_tau) - zeta' sqrt(k(x_tau)), PI's zeta'.
 pub(super) fn f_tau_pi(context: &Context, m: &Measurement) -> Outcome {
-    f_tau(m, theorem2::zeta_prime_pi(context.conditions.delta))
+    f_tau(m, context.derived.zeta_pi)
 }
 
 fn f_tau(m: &Measurement, reach: f64) -> Outcome {

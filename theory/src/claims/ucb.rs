@@ -9,12 +9,14 @@ use crate::{Form, Measurement, theorem2, theorem4};
 /// The bound on r_T at this context's horizon; in the compact setting it depends on x* and x_tau.
 pub(super) fn bound(context: &Context, m: &Measurement) -> Option<f64> {
     let (horizon, delta) = (context.conditions.t, context.conditions.delta);
-    let prior = context.prior()?;
-    let eta = context.concentration(horizon)?.eta_ucb(delta)?;
+    let eta = || context.concentration(horizon)?.eta_ucb(delta);
     match context.conditions.setting {
-        Setting::Finite => Some(theorem2::ucb_bound(eta, horizon, delta, prior)),
+        Setting::Finite => *context
+            .ucb_bound
+            .get_or_init(|| Some(theorem2::ucb_bound(eta()?, horizon, delta, context.prior()?))),
         Setting::Compact => {
-            Some(theorem4::ucb_bound(eta, horizon, delta, prior, m.at_tau.compact?))
+            let prior = context.prior()?;
+            Some(theorem4::ucb_bound(eta()?, horizon, delta, prior, m.at_tau.compact?))
         }
     }
 }
