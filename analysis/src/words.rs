@@ -108,7 +108,7 @@ pub(crate) fn number(value: f64, digits: usize) -> String {
     if !(-4..7).contains(&magnitude) {
         return format!("{value:.*e}", digits.saturating_sub(1));
     }
-    let decimals = (digits as i64 - 1 - magnitude).clamp(0, 15) as usize;
+    let decimals = (digits.cast_signed() as i64 - 1 - magnitude).clamp(0, 15) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -135,7 +135,7 @@ impl Gathered {
         Self {
             batches: vec![],
             unseen: vec![RowCounts::default(); questions.rows.len()],
-            means: vec![Default::default(); questions.means.len()],
+            means: vec![super::partial::Moments::default(); questions.means.len()],
             at: questions.at.iter().map(at).collect(),
         }
     }

@@ -1,6 +1,7 @@
 //! Methods against each other, on the same functions and noise: paired differences and ranks.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use study::cell::Policy;
 
@@ -44,10 +45,12 @@ pub struct Entrant {
 
 const LEVEL: f64 = 0.95;
 
+/// Cells at one T, with their places.
+type Group<'a> = Vec<(&'a DataCell, usize, &'a AtResult)>;
+
 /// All comparisons of at least two methods.
 pub fn compare(dataset: &Dataset, records: &[CellResult]) -> Vec<Comparison> {
-    let mut groups: BTreeMap<(usize, u64, u32), Vec<(&DataCell, usize, &AtResult)>> =
-        BTreeMap::new();
+    let mut groups: BTreeMap<(usize, u64, u32), Group<'_>> = BTreeMap::new();
     let deltas: Vec<u64> =
         dataset.study.grid.delta.iter().map(|delta| delta.get().to_bits()).collect();
     let any_delta = dataset.cells.iter().any(|cell| cell.cell.policy.delta().is_some());
@@ -124,7 +127,7 @@ fn comparison(
 fn name(cell: &DataCell) -> String {
     let mut name = words::short_policy(&cell.cell).to_owned();
     if let Some(training) = cell.cell.policy.training() {
-        name += &format!(", N = {}", training.n);
+        _ = write!(name, ", N = {}", training.n);
     }
     if let Some(constants) = cell.cell.policy.constants()
         && constants == study::cell::PolicyConstants::Corrected

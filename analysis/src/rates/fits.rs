@@ -1,6 +1,7 @@
 //! Exponents: A + B n^-c fitted to a quantity by N - T or by T, beside the theory's exponent.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use study::cell::Policy;
 use theory::theorem2;
@@ -104,11 +105,17 @@ pub fn fits(dataset: &Dataset, records: &[CellResult]) -> Vec<RateFit> {
     fits
 }
 
+/// A cell with its N, and the run with the known prior that is its limit.
+type Member<'r> = (u64, &'r CellResult, Option<&'r CellResult>);
+
+/// A series over replicates from a cell's results at one t, and those of its limit.
+type Extract<'e> = &'e dyn Fn(&AtResult, Option<&AtResult>) -> Option<Vec<Option<f64>>>;
+
 /// Cells that differ in N alone, by what they have in common.
 fn by_functions<'r>(
     dataset: &Dataset,
     records: &'r [CellResult],
-) -> BTreeMap<String, Vec<(u64, &'r CellResult, Option<&'r CellResult>)>> {
+) -> BTreeMap<String, Vec<Member<'r>>> {
     let mut groups: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for result in records {
         let cell = &dataset.cells[result.cell];
@@ -124,28 +131,23 @@ fn by_functions<'r>(
 fn label(dataset: &Dataset, cell: &DataCell) -> String {
     let mut label = words::short_policy(&cell.cell).to_owned();
     if let Some(delta) = cell.cell.policy.delta() {
-        label += &format!(", δ = {delta}");
+        _ = write!(label, ", δ = {delta}");
     }
     if dataset.study.grid.policy_constants.len() > 1
         && let Some(constants) = cell.cell.policy.constants()
     {
-        label += &format!(", {} ζ_t", constants.form());
+        _ = write!(label, ", {} ζ_t", constants.form());
     }
     if !cell.swept.is_empty() {
-        label += &format!(", {}", words::swept(&cell.swept));
+        _ = write!(label, ", {}", words::swept(&cell.swept));
     }
     label
 }
 
-fn against_functions(
-    dataset: &Dataset,
-    label: &str,
-    cells: &[(u64, &CellResult, Option<&CellResult>)],
-    t: u32,
-) -> Vec<RateFit> {
+fn against_functions(dataset: &Dataset, label: &str, cells: &[Member<'_>], t: u32) -> Vec<RateFit> {
     let at = |result: &CellResult| result.at.iter().position(|at| at.t == t);
     let size = |n: u64| n as f64 - f64::from(t);
-    let curve = |value: &dyn Fn(&AtResult, Option<&AtResult>) -> Option<Vec<Option<f64>>>| {
+    let curve = |value: Extract<'_>| {
         let mut curve = Curve { sizes: vec![], series: vec![] };
         for (n, result, known) in cells {
             let Some(place) = at(result).filter(|_| size(*n) > 0.0) else { continue };

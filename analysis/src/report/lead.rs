@@ -2,6 +2,7 @@
 //! whether that says anything.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use crate::Analysis;
 use crate::verdicts::{Kind, VerdictRow};
@@ -78,7 +79,8 @@ fn refuted(analysis: &Analysis) -> String {
         analysis.verdicts.iter().filter(|row| row.is_tested() && row.kind() == Kind::Use).collect();
     let wrong = uses.iter().filter(|row| row.verdict == "refuted").count();
     if wrong > 0 {
-        text += &format!(
+        _ = write!(
+            text,
             " At points that the method chose, where the theorem uses it, Lemma 1 is refuted at {} of {} places.",
             words::count(wrong as u64),
             words::count(uses.len() as u64)
@@ -106,13 +108,14 @@ fn failing_steps(analysis: &Analysis) -> String {
     };
     let mut text = String::new();
     if !under.is_empty() {
-        text += &format!(
+        _ = write!(
+            text,
             " Steps of proofs that fail although their conclusion holds: {}.",
             list(&under)
         );
     }
     if !alone.is_empty() {
-        text += &format!(" Other steps that fail: {}.", list(&alone));
+        _ = write!(text, " Other steps that fail: {}.", list(&alone));
     }
     text
 }
@@ -145,9 +148,10 @@ fn confirmed(analysis: &Analysis) -> String {
     };
     match bounds {
         (0, _) => {}
-        (all, 0) => text += &format!(" None of the {all} confirmed regret bounds is vacuous."),
+        (all, 0) => _ = write!(text, " None of the {all} confirmed regret bounds is vacuous."),
         (all, some) => {
-            text += &format!(
+            _ = write!(
+                text,
                 " Of the {all} confirmed regret bounds, {some} are vacuous: even the worst point of the domain satisfies them."
             );
         }

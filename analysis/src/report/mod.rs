@@ -62,6 +62,9 @@ impl<'a> Report<'a> {
     }
 
     /// Writes everything into a folder. Each file is replaced as a whole.
+    ///
+    /// # Panics
+    /// Never: verdicts have text keys.
     pub fn write(&self, dir: &Path) -> Result<(), Error> {
         let verdicts = serde_json::to_string_pretty(&self.analysis.verdicts);
         let verdicts = verdicts.expect("verdicts have text keys") + "\n";

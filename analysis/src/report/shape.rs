@@ -1,5 +1,6 @@
 //! One table of verdicts, shaped as asked.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -153,7 +154,7 @@ fn caption(wanted: &Wanted) -> String {
         caption = first.to_uppercase() + &caption[1..];
     }
     for (axis, value) in &wanted.conditions {
-        caption += &format!(", {axis} = {value}");
+        _ = write!(caption, ", {axis} = {value}");
     }
     caption
 }

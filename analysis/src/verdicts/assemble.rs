@@ -225,7 +225,7 @@ fn descriptive(dataset: &Dataset, cell: &DataCell, result: &RowResult) -> Option
     let counts = result.unseen.filter(|_| !result.exploratory)?;
     let planned = result.row;
     let mut row = blank(dataset, cell, planned.claim);
-    row.among = "x_star_unseen".to_owned();
+    "x_star_unseen".clone_into(&mut row.among);
     row.constants = planned.form.map(|form| form.name().to_owned());
     row.t = Some(planned.t);
     row.delta = Some(planned.delta.get());

@@ -96,7 +96,7 @@ pub fn verdicts(sources: &Sources<'_>) -> Result<Vec<VerdictRow>, Error> {
             candidates.iter_mut().filter(|one| one.row.exploratory == exploratory).collect();
         let evidence: Vec<Option<(f64, f64)>> = family.iter().map(|one| one.evidence).collect();
         for (candidate, verdict) in family.iter_mut().zip(decide(&evidence, alpha)) {
-            candidate.row.verdict = verdict.name().to_owned();
+            verdict.name().clone_into(&mut candidate.row.verdict);
             if verdict == Verdict::Inconsistent {
                 candidate.row.reason = Some(format!(
                     "both refuted and confirmed: a bug, or an event of probability at most {alpha}"

@@ -51,7 +51,7 @@ fn other_rows(cell: &DataCell) -> Error {
 
 fn is_of(count: &Count, row: &Row) -> bool {
     count.claim == row.claim.id
-        && count.constants.as_deref() == row.form.map(|form| form.name())
+        && count.constants.as_deref() == row.form.map(theory::Form::name)
         && count.at.as_deref().map(str::to_owned) == row.at.map(|at| at.to_string())
         && (count.t, count.delta.to_bits()) == (row.t, row.delta.get().to_bits())
 }

@@ -1,5 +1,6 @@
 //! A verdict as one sentence that names prior, design and probability space.
 
+use std::fmt::Write as _;
 use theory::claims;
 
 use super::VerdictRow;
@@ -17,7 +18,7 @@ pub(super) fn of(row: &VerdictRow, dataset: &Dataset) -> String {
     let outcome = match (row.mean, row.coverage, row.required) {
         (Some(mean), ..) => average(row, mean),
         (None, Some(coverage), Some(required)) => coverage_words(row, coverage, required),
-        _ => row.reason.clone().unwrap_or_else(|| "no trial answered".to_owned()),
+        _ => format!("is undecided: {}", row.reason.as_deref().unwrap_or("no trial answered")),
     };
     let vacuous = match (row.vacuous, row.verdict.as_str()) {
         (Some(true), "confirmed") => {
@@ -58,16 +59,16 @@ fn place(row: &VerdictRow, dataset: &Dataset) -> String {
         words::prior(dataset.prior(cell))
     );
     if let Some(n) = row.n {
-        text += &format!(", N = {n}");
+        _ = write!(text, ", N = {n}");
     }
     if let Some(t) = row.t {
-        text += &format!(", t = {t}");
+        _ = write!(text, ", t = {t}");
     }
     if let Some(delta) = row.delta {
-        text += &format!(", δ = {delta}");
+        _ = write!(text, ", δ = {delta}");
     }
     if let Some(form) = &row.policy_constants {
-        text += &format!(", ζ_t with {form} constants");
+        _ = write!(text, ", ζ_t with {form} constants");
     }
     text
 }

@@ -1,5 +1,6 @@
 //! `regretta analyze`: verdicts, rates, tables, figures and the report of a dataset.
 
+use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -94,7 +95,8 @@ pub(crate) fn show(analysis: &Analysis, report: &Report, dir: &Path) -> anyhow::
         text += &shown(table, colours);
     }
     text += &rates(analysis);
-    text += &format!(
+    _ = write!(
+        text,
         "\n{} verdicts in {}, report in {}",
         analysis.verdicts.len(),
         dir.join("verdicts.json").display(),

@@ -5,7 +5,7 @@ use crate::audit::{Audit, Step};
 use crate::figures::{Axis, Bar, Bars, Chart, Figure, Group, Status, verbatim};
 
 pub(super) fn figure(analysis: &Analysis) -> Option<Figure> {
-    let groups: Vec<Group> = analysis.audits.iter().map(|audit| group(audit)).collect();
+    let groups: Vec<Group> = analysis.audits.iter().map(group).collect();
     if groups.iter().all(|group| group.bars.is_empty()) {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Regret against T with its bound, and how loose the bound is.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use study::cell::PolicyConstants;
 
@@ -21,7 +22,7 @@ pub(super) fn figures(analysis: &Analysis, prior: usize) -> Vec<Figure> {
 }
 
 /// Points of one prior at its first delta, by acquisition function; those without one go everywhere.
-fn of<'a>(analysis: &'a Analysis, prior: usize) -> Vec<(&'a RatePoint, Option<&'static str>)> {
+fn of(analysis: &Analysis, prior: usize) -> Vec<(&RatePoint, Option<&'static str>)> {
     let Some(delta) = analysis.dataset.study.grid.delta.first() else { return vec![] };
     let points = analysis.points.iter().filter(|point| point.delta == delta.get());
     points
@@ -102,7 +103,7 @@ fn by_acquisition(analysis: &Analysis, prior: usize, shown: &Shown) -> Option<Ch
         }
     }
     let columns = panels.len();
-    (columns > 0).then(|| Chart::Lines(Lines { panels, columns, shared: true }))
+    (columns > 0).then_some(Chart::Lines(Lines { panels, columns, shared: true }))
 }
 
 /// By method, N and cell.
@@ -160,7 +161,7 @@ fn bound(curve: &[&RatePoint], n: u64, shown: &Shown) -> Option<Series> {
         .collect();
     let mut name = shown.bound_name.to_owned();
     if shown.bound_of_n {
-        name += &format!(", N = {n}");
+        _ = write!(name, ", N = {n}");
     }
     (!points.is_empty()).then_some(Series { name, look: Look::Line, points })
 }

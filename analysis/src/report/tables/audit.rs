@@ -1,6 +1,6 @@
 //! The proof audit: a row per step.
 
-use super::verdict;
+use super::{size, verdict};
 use crate::Analysis;
 use crate::audit::Step;
 use crate::tables::{Align, Cell, Column, Table, Words};
@@ -51,7 +51,6 @@ fn row(step: &Step, conclusion: bool) -> Vec<Cell> {
         }
         _ => step.claim.clone(),
     };
-    let count = |count: usize| Cell::Integer(count as i64);
     vec![
         Cell::text(name),
         optional(&step.constants),
@@ -62,10 +61,10 @@ fn row(step: &Step, conclusion: bool) -> Vec<Cell> {
         Cell::Estimate { value: 1.0 - coverage, error },
         Cell::text(place(step)),
         verdict(step.verdict()),
-        count(step.refuted),
-        count(step.confirmed),
-        count(step.undecided),
-        if conclusion { Cell::Empty } else { count(step.refuted_under_conclusion) },
+        size(step.refuted),
+        size(step.confirmed),
+        size(step.undecided),
+        if conclusion { Cell::Empty } else { size(step.refuted_under_conclusion) },
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Methods against each other: ranks and paired differences.
 
-use super::integer;
+use super::size;
 use crate::Analysis;
 use crate::tables::{Align, Cell, Column, Table};
 
@@ -34,10 +34,10 @@ pub(super) fn table(analysis: &Analysis) -> Table {
                 signs.wins as f64 / all as f64
             });
             table.push(vec![
-                Cell::Integer(comparison.prior as i64),
+                size(comparison.prior),
                 Cell::Integer(comparison.t.into()),
                 comparison.delta.map_or(Cell::Empty, Cell::Exact),
-                integer(Some(entrant.rank as u64)),
+                size(entrant.rank),
                 Cell::text(entrant.name.as_str()),
                 Cell::Estimate { value: entrant.regret.value, error: entrant.regret.error },
                 sample.zip(error).map_or(Cell::Empty, |(sample, error)| Cell::Estimate {

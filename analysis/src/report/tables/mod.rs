@@ -62,6 +62,10 @@ fn integer(value: Option<u64>) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::Integer(value.cast_signed()))
 }
 
+fn size(value: usize) -> Cell {
+    integer(Some(value as u64))
+}
+
 fn number(value: Option<f64>, digits: u8) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::Number { value, digits })
 }

@@ -1,6 +1,6 @@
 //! Rates: regret by N and T beside the theory, and fitted exponents.
 
-use super::{integer, number, text, verdict};
+use super::{integer, number, size, text, verdict};
 use crate::Analysis;
 use crate::rates::{Estimate, RateFit, RatePoint};
 use crate::statistics::Floor;
@@ -56,7 +56,7 @@ fn point_row(analysis: &Analysis, point: &RatePoint) -> Vec<Cell> {
     let n = cell.cell.policy.training().map(|training| training.n);
     vec![
         text(Some(words::short_policy(&cell.cell))),
-        Cell::Integer(cell.prior as i64),
+        size(cell.prior),
         integer(n),
         Cell::Integer(point.t.into()),
         Cell::Exact(point.delta),
@@ -119,7 +119,7 @@ fn exponent_row(fit: &RateFit) -> Vec<Cell> {
         Cell::text(fit.of.as_str()),
         integer(fit.n),
         integer(fit.t.map(u64::from)),
-        Cell::Integer(fit.points.len() as i64),
+        size(fit.points.len()),
         floor,
         number(found.map(|found| found.fit.b), 3),
         number(found.map(|found| found.fit.c), 3),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{number, text};
+use super::{number, size, text};
 use crate::Analysis;
 use crate::tables::{Align, Cell, Column, Table};
 use crate::verdicts::{Kind, VerdictRow};
@@ -21,28 +21,25 @@ pub(super) fn tables(analysis: &Analysis) -> Vec<Table> {
 
 fn table(analysis: &Analysis, id: &str, caption: &str, kind: Kind) -> Table {
     let column = |key: &str, head: &str, align| Column::new(key, head, align);
-    let mut table = Table::new(
-        id,
-        caption,
-        vec![
-            column("claim", "claim", Align::Left),
-            column("constants", "constants", Align::Left),
-            column("at", "at", Align::Left),
-            column("confirmed", "confirmed", Align::Right),
-            column("refuted", "refuted", Align::Right),
-            column("undecided", "undecided", Align::Right),
-            column("lowest_coverage", "lowest coverage", Align::Right),
-            column("required", "required", Align::Right),
-            column("exact_coverage", "exact", Align::Right),
-        ],
-    );
+    // Under its own hypotheses a statement is about one point, which its name tells.
+    let shows_point = kind == Kind::Use;
+    let mut columns =
+        vec![column("claim", "claim", Align::Left), column("constants", "constants", Align::Left)];
+    columns.extend(shows_point.then(|| column("at", "at", Align::Left)));
+    columns.extend([
+        column("confirmed", "confirmed", Align::Right),
+        column("refuted", "refuted", Align::Right),
+        column("undecided", "undecided", Align::Right),
+        column("lowest_coverage", "lowest coverage", Align::Right),
+        column("required", "required", Align::Right),
+        column("exact_coverage", "exact", Align::Right),
+    ]);
+    let mut table = Table::new(id, caption, columns);
     let rows: Vec<&VerdictRow> =
         analysis.verdicts.iter().filter(|row| row.kind() == kind).collect();
     for (key, rows) in groups(&rows) {
         let (_, claim, constants, at, exploratory) = key;
-        let count = |verdict: &str| {
-            Cell::Integer(rows.iter().filter(|row| row.verdict == verdict).count() as i64)
-        };
+        let count = |verdict: &str| size(rows.iter().filter(|row| row.verdict == verdict).count());
         let gap = |row: &VerdictRow| row.coverage.zip(row.required).map_or(1.0, |(c, r)| c - r);
         let lowest = rows
             .iter()
@@ -52,10 +49,9 @@ fn table(analysis: &Analysis, id: &str, caption: &str, kind: Kind) -> Table {
             Some(Cell::Estimate { value: row.coverage?, error: row.coverage_se()? })
         });
         let name = if exploratory { format!("{claim} (exploratory)") } else { claim.to_owned() };
-        table.push(vec![
-            Cell::text(name),
-            text(constants),
-            text(at),
+        let mut cells = vec![Cell::text(name), text(constants)];
+        cells.extend(shows_point.then(|| text(at)));
+        cells.extend([
             count("confirmed"),
             count("refuted"),
             count("undecided"),
@@ -63,6 +59,7 @@ fn table(analysis: &Analysis, id: &str, caption: &str, kind: Kind) -> Table {
             number(lowest.and_then(|row| row.required), 4),
             number(lowest.and_then(|row| row.exact_coverage), 4),
         ]);
+        table.push(cells);
     }
     table
 }
