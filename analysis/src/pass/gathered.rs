@@ -111,8 +111,7 @@ struct SeriesGathered {
 
 impl Gathered {
     pub(super) fn new(dataset: &Dataset, cell: usize, questions: &Questions) -> Self {
-        let replicates = dataset.cells[cell].replicates;
-        let per_block = replicates.div_ceil(blocks(dataset, replicates)).max(1);
+        let per_block = per_block(dataset);
         let policy = &dataset.cells[cell].cell.policy;
         let keeps = |series: usize| {
             let is = |one: Series| series == one as usize;
@@ -157,6 +156,7 @@ impl Gathered {
                 let room = KEPT.saturating_sub(known.regret.len());
                 known.regret.extend(more.regret.iter().take(room));
                 known.bound.extend(more.bound.iter().take(room));
+                known.trials += more.trials;
                 known.worst += more.worst;
             }
         });
@@ -208,11 +208,12 @@ impl Gathered {
     }
 }
 
-/// As many blocks as memory allows, the same for all cells of so many trials.
-fn blocks(dataset: &Dataset, replicates: u64) -> u64 {
+/// Trials in a block: the same for all cells, because blocks of two cells are paired.
+fn per_block(dataset: &Dataset) -> u64 {
+    let most = dataset.cells.iter().map(|cell| cell.replicates).max().unwrap_or(1);
     let places = (dataset.cells.len() * dataset.study.grid.t.len() * SERIES) as u64;
     let affordable = BLOCK_BYTES / (12 * places.max(1));
-    replicates.clamp(1, affordable.clamp(64, MOST_BLOCKS))
+    most.div_ceil(affordable.clamp(64, MOST_BLOCKS)).max(1)
 }
 
 fn steps(questions: &Questions) -> Vec<bool> {
@@ -316,7 +317,7 @@ fn slack(
         tightness,
         shrink: most_violations(dataset, budget, trials)
             .and_then(|most| nth_largest(&mut used, most as usize)),
-        worst_case: (count > 0).then(|| ratios.worst as f64 / count as f64),
+        worst_case: (ratios.trials > 0).then(|| ratios.worst as f64 / ratios.trials as f64),
         random: rival.and_then(|rival| random_coverage(regret, ratios, rival)),
     }
 }

@@ -56,7 +56,9 @@ pub(super) struct Sample {
 #[derive(Default)]
 pub(super) struct Ratios {
     pub(super) regret: Vec<f64>,
-    /// Trials in which even the worst point would satisfy the bound.
+    /// Trials with a bound, of which all count here and only some are kept.
+    pub(super) trials: u64,
+    /// Among them, those in which even the worst point would satisfy the bound.
     pub(super) worst: u64,
     /// The bound itself, where it is not the same for all trials.
     pub(super) bound: Vec<f64>,
@@ -177,6 +179,7 @@ fn judge(watch: &Watch, m: &Measurement, bounds: &mut [Ratios]) -> Outcomes {
     let bound = lower.unwrap_or(f64::NAN);
     let ratios = &mut bounds[place];
     ratios.regret.push(if bound > 0.0 { regret.regret(m) / bound } else { f64::INFINITY });
+    ratios.trials += u64::from(!bound.is_nan());
     ratios.worst += u64::from(m.f_range <= bound);
     ratios.bound.push(bound);
     (regret.within(m, upper), regret.within(m, lower))

@@ -9,9 +9,12 @@ pub(super) fn values(blocks: &Blocks) -> Vec<Option<f64>> {
     blocks.sums.iter().zip(&blocks.counts).map(mean).collect()
 }
 
-/// Both series, block by block, where both have a value; as far as both go.
+/// Both series, block by block, where both have a value; as far as both go. Where one ends before the
+/// other, its last block may be shorter and is left out.
 pub(super) fn pairs(first: &Blocks, second: &Blocks) -> Vec<Option<(f64, f64)>> {
-    values(first).into_iter().zip(values(second)).map(|(a, b)| a.zip(b)).collect()
+    let (one, other) = (first.sums.len(), second.sums.len());
+    let shared = if one == other { one } else { one.min(other).saturating_sub(1) };
+    values(first).into_iter().zip(values(second)).take(shared).map(|(a, b)| a.zip(b)).collect()
 }
 
 /// First minus second, block by block.
@@ -28,6 +31,7 @@ mod tests {
         let first = Blocks { sums: vec![3.0, 0.0, 5.0], counts: vec![1, 0, 2] };
         let second = Blocks { sums: vec![1.0, 2.0, 1.0, 9.0], counts: vec![1, 1, 2, 1] };
         assert_eq!(values(&first), [Some(3.0), None, Some(2.5)]);
-        assert_eq!(differences(&first, &second), [Some(2.0), None, Some(2.0)]);
+        assert_eq!(differences(&first, &second), [Some(2.0), None]);
+        assert_eq!(differences(&first, &first), [Some(0.0), None, Some(0.0)]);
     }
 }
