@@ -1,26 +1,18 @@
 //! `codebook.csv`: a line per column of the records.
 
 use crate::schema::Column;
+use crate::tables::csv::quoted;
 
 /// The file's text: column, type, meaning, nullable.
 pub fn text(columns: &[Column]) -> String {
     let mut text = String::from("column,type,meaning,nullable\n");
     for column in columns {
         let nullable = if column.nullable { "true" } else { "false" };
-        let line = [&field(&column.name), column.kind.name(), &field(&column.meaning), nullable];
+        let line = [&quoted(&column.name), column.kind.name(), &quoted(&column.meaning), nullable];
         text += &line.join(",");
         text.push('\n');
     }
     text
-}
-
-/// Quoted where RFC 4180 asks for it.
-fn field(value: &str) -> String {
-    if value.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", value.replace('"', "\"\""))
-    } else {
-        value.to_owned()
-    }
 }
 
 #[cfg(test)]
@@ -42,7 +34,7 @@ mod tests {
 
     #[test]
     fn quotes_are_doubled() {
-        assert_eq!(field("a \"b\", c"), "\"a \"\"b\"\", c\"");
-        assert_eq!(field("plain"), "plain");
+        assert_eq!(quoted("a \"b\", c"), "\"a \"\"b\"\", c\"");
+        assert_eq!(quoted("plain"), "plain");
     }
 }

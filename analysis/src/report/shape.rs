@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use theory::claims;
 
-use super::tables::{axes, footnote_of, verdict_cell};
+use super::tables::{axes, footnote_of, verdict, verdict_cell};
 use crate::manifest::{self, Manifest};
-use crate::tables::{AxisValue, Cell, PivotError, PivotRow, Table, Tone, pivot};
+use crate::tables::{AxisValue, Cell, PivotError, PivotRow, Table, pivot};
 use crate::verdicts::VerdictRow;
 
 /// What a table should show.
@@ -205,15 +205,7 @@ fn cell(row: &VerdictRow, show: Show) -> Cell {
             .coverage
             .zip(row.coverage_se())
             .map_or(Cell::Empty, |(value, error)| Cell::Estimate { value: 1.0 - value, error }),
-        Show::Verdict => Cell::flag(
-            row.verdict.as_str(),
-            match row.verdict.as_str() {
-                "refuted" | "inconsistent" => Tone::Refuted,
-                "confirmed" => Tone::Confirmed,
-                "undecided" => Tone::Undecided,
-                _ => Tone::Aside,
-            },
-        ),
+        Show::Verdict => verdict(&row.verdict),
         Show::Required => number(row.required),
         Show::Exact => number(row.exact_coverage),
         Show::Tightness => number(row.tightness),

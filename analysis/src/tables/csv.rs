@@ -98,7 +98,8 @@ pub(super) fn full(number: f64) -> String {
     if plain.len() > 24 { format!("{number:e}") } else { plain }
 }
 
-fn quoted(value: &str) -> String {
+/// Quoted where RFC 4180 asks for it.
+pub(crate) fn quoted(value: &str) -> String {
     if value.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", value.replace('"', "\"\""))
     } else {

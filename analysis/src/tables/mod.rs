@@ -6,7 +6,7 @@
 
 mod axis;
 mod cell;
-mod csv;
+pub(crate) mod csv;
 mod decimal;
 #[cfg(test)]
 mod fixture;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::tone;
 use crate::Analysis;
 use crate::description::Scalar;
 use crate::tables::{AxisValue, Cell, PivotRow, Table, Tone, pivot};
@@ -116,11 +117,11 @@ pub(crate) fn axes(row: &VerdictRow) -> Vec<(String, AxisValue)> {
 pub(crate) fn cell(row: &VerdictRow) -> Cell {
     match (row.coverage, row.coverage_se()) {
         (Some(value), Some(error)) => {
-            let (mark, tone) = match row.verdict.as_str() {
-                "refuted" | "inconsistent" => ("*", Tone::Refuted),
-                "undecided" => ("?", Tone::Undecided),
-                "confirmed" => ("", Tone::Confirmed),
-                _ => ("", Tone::Aside),
+            let tone = tone(&row.verdict);
+            let mark = match tone {
+                Tone::Refuted => "*",
+                Tone::Undecided => "?",
+                Tone::Confirmed | Tone::Aside => "",
             };
             Cell::Judged { value, error, mark, tone }
         }

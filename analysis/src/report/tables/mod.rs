@@ -44,14 +44,18 @@ pub(crate) fn footnote_of(manifest: &Manifest) -> String {
 }
 
 /// A verdict as a word.
-fn verdict(verdict: &str) -> Cell {
-    let tone = match verdict {
+pub(crate) fn verdict(verdict: &str) -> Cell {
+    Cell::flag(verdict, tone(verdict))
+}
+
+/// How a verdict is emphasised.
+fn tone(verdict: &str) -> Tone {
+    match verdict {
         "refuted" | "inconsistent" | "contradicted" => Tone::Refuted,
         "confirmed" => Tone::Confirmed,
         "undecided" => Tone::Undecided,
         _ => Tone::Aside,
-    };
-    Cell::flag(verdict, tone)
+    }
 }
 
 fn text(value: Option<&str>) -> Cell {
