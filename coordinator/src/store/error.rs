@@ -253,16 +253,19 @@ impl Error {
 
     /// From a failed statement, by SQLite's primary result code.
     pub(super) fn sql(path: &Path, source: sqlx::Error) -> Self {
-        let code = source.as_database_error().and_then(DatabaseError::code);
-        let code: Option<i32> = code.and_then(|code| code.parse().ok());
         let path = path.to_path_buf();
-        match code.map(|code| if code == SHMSIZE { 13 } else { code & 0xff }) {
+        match code(&source).map(|code| if code == SHMSIZE { 13 } else { code & 0xff }) {
             Some(13) => Self::DiskFull { path, needed: LEDGER_ROOM },
             Some(8) => Self::ReadOnly { path },
             Some(3) => Self::Permission { action: "open", path },
             Some(11 | 26) => Self::Corrupt { path, detail: source.to_string() },
             _ => Self::Ledger { path, source: Arc::new(source) },
         }
+    }
+
+    /// Whether another connection's lock was in the way.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self, Self::Ledger { source, .. } if code(source).is_some_and(|code| code & 0xff == 5))
     }
 
     /// Whether the ledger refused one shard, and nothing is wrong with the store.
@@ -276,6 +279,11 @@ impl Error {
                 | Self::UnknownStudy(_)
         )
     }
+}
+
+/// SQLite's result code.
+fn code(error: &sqlx::Error) -> Option<i32> {
+    error.as_database_error().and_then(DatabaseError::code)?.parse().ok()
 }
 
 /// Attaches what was tried, and on what, to an I/O error.

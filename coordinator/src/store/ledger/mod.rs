@@ -11,7 +11,7 @@ mod group;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous};
 use sqlx::{Connection, Row, SqliteConnection, query, query_scalar, raw_sql};
@@ -35,6 +35,9 @@ const OLDEST_SQLITE: &str = "3.51.3";
 /// Rows per step of a walk over all shards.
 const PAGE: i64 = 4096;
 
+/// How long a lock in the database is waited for.
+const BUSY: Duration = Duration::from_secs(10);
+
 /// A handle to the database.
 #[derive(Clone)]
 pub(in crate::store) struct Ledger(Arc<Inner>);
@@ -57,7 +60,22 @@ pub(in crate::store) struct Number(i64);
 
 impl Ledger {
     /// Opens or creates the database, checks its structure and brings its schema up to date.
+    ///
+    /// Of two that turn a new database to WAL at the same moment, SQLite sends one away at once,
+    /// whatever the busy timeout is; it comes back.
     pub(in crate::store) async fn open(path: &Path) -> Result<Self, Error> {
+        let patience = Instant::now() + BUSY;
+        loop {
+            match Self::try_open(path).await {
+                Err(error) if error.is_busy() && Instant::now() < patience => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn try_open(path: &Path) -> Result<Self, Error> {
         let sql = |error| Error::sql(path, error);
         let mut write = connect(path).await.map_err(sql)?;
         let found: String =
@@ -283,7 +301,7 @@ async fn connect(path: &Path) -> Sql<SqliteConnection> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
-        .busy_timeout(Duration::from_secs(10));
+        .busy_timeout(BUSY);
     SqliteConnection::connect_with(&options).await
 }
 

@@ -241,10 +241,12 @@ async fn restarts_leave_no_empty_segments() {
 
 #[tokio::test]
 async fn a_new_ledger_may_be_looked_at_while_it_is_made() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("ledger.db");
-    let opened = futures_util::future::join_all((0..8).map(|_| Ledger::open(&path))).await;
-    for ledger in opened {
-        assert_eq!(ledger.unwrap().studies().await.unwrap(), []);
+    for _ in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger.db");
+        let opened = futures_util::future::join_all((0..8).map(|_| Ledger::open(&path))).await;
+        for ledger in opened {
+            assert_eq!(ledger.unwrap().studies().await.unwrap(), []);
+        }
     }
 }
