@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-use study::cell::{Estimator, Policy, PolicyConstants, Training};
+use study::cell::{Estimator, Ground, Policy, PolicyConstants, Training};
 use study::{Batch, Cell, Failure, Record};
 use theory::measurement::{AtTau, Deviation};
 use theory::{Delta, Measurement};
@@ -28,7 +28,8 @@ pub(crate) fn cells(replicates: u64) -> Vec<CellDescription> {
         .into_iter()
         .zip([Scalar::Integer(1), Scalar::Float(0.5), Scalar::Integer(2)])
         .map(|(policy, lengthscale)| {
-            let cell = Cell { shape: [7; 32], noise_variance: 0.01, policy };
+            let cell =
+                Cell { shape: [7; 32], noise_variance: 0.01, ground: Ground::Finite, policy };
             let kernel = Scalar::Text("matern32".into());
             CellDescription {
                 id: cell.id(),
@@ -91,11 +92,13 @@ pub(crate) fn measurement(seed: u64, t: u32) -> Measurement {
     };
     Measurement {
         t,
-        x: (seed % 80) as u32,
+        x: Some((seed % 80) as u32),
         y: draw(),
         f: draw(),
         f_star: draw(),
-        x_star: 5,
+        x_star: Some(5),
+        prior_known: true,
+        expected: None,
         f_range: draw(),
         zeta: (seed.is_multiple_of(3)).then(&mut draw),
         target: None,

@@ -16,6 +16,7 @@ pub mod figures;
 #[cfg(test)]
 mod fixture;
 pub mod manifest;
+pub mod matrix;
 pub mod own;
 pub mod page;
 mod parquet;

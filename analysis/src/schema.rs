@@ -151,12 +151,17 @@ pub(crate) fn of_records() -> Vec<(String, Type)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use study::cell::{Cell, CellId, Policy};
+    use study::cell::{Cell, CellId, Ground, Policy};
 
     fn cell(swept: &[(&str, Scalar)]) -> CellDescription {
         CellDescription {
             id: CellId(1),
-            cell: Cell { shape: [0; 32], noise_variance: 0.1, policy: Policy::Random },
+            cell: Cell {
+                shape: [0; 32],
+                noise_variance: 0.1,
+                ground: Ground::Finite,
+                policy: Policy::Random,
+            },
             prior: 0,
             swept: swept.iter().map(|(key, value)| ((*key).into(), value.clone())).collect(),
             replicates: 1,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use study::Cell;
-use study::cell::Policy;
+use study::cell::{Policy, Rival, RivalRule};
 
 use crate::description::{PriorSummary, Scalar};
 
@@ -50,6 +50,27 @@ pub(crate) fn policy(cell: &Cell) -> &'static str {
         Policy::KnownUcb { .. } => "GP-UCB with the known prior",
         Policy::KnownPi { .. } => "PI with the known prior",
         Policy::Random => "random search",
+        Policy::Rival { rival: Rival::Plain, rule: RivalRule::Pi { .. }, .. } => {
+            "PI with a squared-exponential kernel fitted to the run (Plain)"
+        }
+        Policy::Rival { rival: Rival::Plain, .. } => {
+            "GP-UCB with a squared-exponential kernel fitted to the run (Plain)"
+        }
+        Policy::Rival { rival: Rival::TlsmBo, rule: RivalRule::Pi { .. }, .. } => {
+            "PI with a squared-exponential kernel on all standardised responses (TLSM-BO)"
+        }
+        Policy::Rival { rival: Rival::TlsmBo, .. } => {
+            "GP-UCB with a squared-exponential kernel on all standardised responses (TLSM-BO)"
+        }
+        Policy::Rival { rival: Rival::Box, .. } => {
+            "GP-UCB with the estimated prior plugged in and a constant weight (BOX)"
+        }
+        Policy::Rival { rival: Rival::Niw, rule: RivalRule::Pi { .. }, .. } => {
+            "PI with the posterior mean of a normal-inverse-Wishart prior (NIW)"
+        }
+        Policy::Rival { rival: Rival::Niw, .. } => {
+            "GP-UCB with the posterior mean of a normal-inverse-Wishart prior (NIW)"
+        }
     }
 }
 
@@ -62,6 +83,15 @@ pub(crate) fn short_policy(cell: &Cell) -> &'static str {
         Policy::KnownUcb { .. } => "known prior, GP-UCB",
         Policy::KnownPi { .. } => "known prior, PI",
         Policy::Random => "random search",
+        Policy::Rival { rival, rule, .. } => match (rival, rule) {
+            (Rival::Plain, RivalRule::Pi { .. }) => "Plain, PI",
+            (Rival::Plain, _) => "Plain, GP-UCB",
+            (Rival::TlsmBo, RivalRule::Pi { .. }) => "TLSM-BO, PI",
+            (Rival::TlsmBo, _) => "TLSM-BO, GP-UCB",
+            (Rival::Box, _) => "BOX",
+            (Rival::Niw, RivalRule::Pi { .. }) => "NIW, PI",
+            (Rival::Niw, _) => "NIW, GP-UCB",
+        },
     }
 }
 

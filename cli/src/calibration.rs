@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use study::Batch;
 use study::plan::{Plan, PlannedCell};
 use worker::Cpu;
-use worker::prior::Prior;
-use worker::trial::{LANES, Trials};
+use worker::problem::Problem;
+use worker::trial::LANES;
 
 use crate::exit::BadInput;
 use crate::load::Loaded;
@@ -40,7 +40,7 @@ pub(crate) fn calibrate(loaded: &Loaded) -> anyhow::Result<Calibration> {
     let each = BUDGET / timed.len().max(1) as u32;
     let mut seconds = vec![f64::NAN; plan.cells.len()];
     let (mut bytes, mut records) = (0, 0);
-    let mut last: Option<(usize, Prior)> = None;
+    let mut last: Option<(usize, Problem)> = None;
     let mut order = timed;
     order.sort_by_key(|&cell| plan.cells[cell].prior);
     for index in order {
@@ -63,18 +63,19 @@ pub(crate) fn calibrate(loaded: &Loaded) -> anyhow::Result<Calibration> {
 
 /// Seconds per trial of a cell, and some of its records.
 fn time(
-    prior: &Prior,
+    problem: &Problem,
     plan: &Plan,
     cell: &PlannedCell,
     budget: Duration,
 ) -> anyhow::Result<(f64, Batch)> {
-    let trials = Trials::new(prior, cell.cell, plan.study.seed, &cell.checkpoints, Cpu::detect())
+    let trials = problem
+        .trials(cell.cell, plan.study.seed, &cell.checkpoints, Cpu::detect())
         .map_err(|error| BadInput(format!("{}: {error}", plan.study.file)))?;
     let mut batch = Batch::new(cell.id);
     let (begin, mut done) = (Instant::now(), 0);
     let most = plan.replicates.max();
     while done < most && (done == 0 || begin.elapsed() < budget) {
-        let end = most.min(done + LANES as u64);
+        let end = most.min(done + if trials.lanes() == 1 { 1 } else { LANES as u64 });
         let mut keep = |record| {
             if batch.len() < 4096 {
                 batch.push(&record);

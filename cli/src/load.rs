@@ -7,7 +7,8 @@ use coordinator::server::Definition;
 use study::file::Study;
 use study::plan::{Plan, PlannedPrior};
 use study::prior::Files;
-use worker::prior::{MemoryLimit, Prior};
+use worker::prior::MemoryLimit;
+use worker::problem::Problem;
 
 use crate::exit::BadInput;
 use crate::sealing;
@@ -36,7 +37,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
                 place.display()
             ))
         })?;
-        contents.push((name, bytes));
+        contents.push((name, converted(&place, bytes)?));
     }
     let mut files = Files::default();
     for (name, bytes) in &contents {
@@ -46,6 +47,16 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
     let plan = Plan::new(study, &files).map_err(|error| BadInput(error.to_string()))?;
     check_own_claims(&plan)?;
     Ok(Loaded { definition: Definition { file_name, text, files: contents }, files, plan })
+}
+
+/// The bytes of a file, or of its matrix in NPY where it is Parquet: workers read no Parquet. The
+/// content's digest is that of the matrix then.
+fn converted(place: &Path, bytes: Vec<u8>) -> anyhow::Result<Vec<u8>> {
+    if !bytes.starts_with(b"PAR1") {
+        return Ok(bytes);
+    }
+    let matrix = analysis::matrix::read(place).map_err(|error| BadInput(error.to_string()))?;
+    Ok(study::prior::to_npy(matrix.rows, matrix.columns, &matrix.values))
 }
 
 /// What could not be evaluated in the end is refused before anything runs.
@@ -63,8 +74,8 @@ impl Loaded {
     }
 
     /// Builds a prior of the plan, and refuses what cannot be built.
-    pub(crate) fn prior(&self, prior: &PlannedPrior) -> anyhow::Result<Prior> {
-        let built = Prior::build(&prior.spec, &self.files, memory_limit()?);
+    pub(crate) fn prior(&self, prior: &PlannedPrior) -> anyhow::Result<Problem> {
+        let built = Problem::build(&prior.spec, &self.files, memory_limit()?);
         built.map_err(|error| BadInput(format!("{}: {error}", self.definition.file_name)).into())
     }
 }

@@ -11,9 +11,8 @@ use coordinator::store::{Held, StoredShard};
 use study::plan::{Detail, Plan, PlannedPrior};
 use study::rows::rows;
 use study::{Batch, CellId, StudyId};
-use theory::information::bracket;
 use worker::golden;
-use worker::prior::Prior;
+use worker::problem::Problem;
 
 use crate::disk;
 
@@ -219,29 +218,29 @@ fn counts(results: &Results) -> impl Iterator<Item = Count> {
 pub(crate) fn summary(
     index: usize,
     planned: &PlannedPrior,
-    prior: &Prior,
+    problem: &Problem,
     horizons: &[u32],
 ) -> anyhow::Result<PriorSummary> {
-    let last = horizons.last().copied().unwrap_or(0);
-    let bracket = bracket(&prior.factor, prior.white, prior.noise_variance, last as usize);
+    let information = problem.information(horizons.last().copied().unwrap_or(0));
     let rho = |&t: &u32| {
-        let bounds = bracket.as_ref()?.at(t as usize)?;
-        Some(Rho { t, lo: bounds.lo, hi: bounds.hi })
+        let &(lo, hi) = information.get(t as usize - 1)?;
+        Some(Rho { t, lo, hi })
     };
-    let points = &prior.points;
+    let points = problem.points();
+    let finite = problem.finite();
     Ok(PriorSummary {
         index: index as u32,
         swept: swept(planned),
         spec: serde_json::to_value(&planned.spec)?,
-        size: prior.size() as u64,
+        size: problem.size() as u64,
         d: points.dimension() as u32,
-        c: prior.c,
-        rank: prior.rank() as u64,
-        residual: prior.residual,
-        noise_variance: prior.noise_variance,
-        white: prior.white,
+        c: problem.c(),
+        rank: problem.rank() as u64,
+        residual: finite.map_or(0.0, |prior| prior.residual),
+        noise_variance: problem.noise_variance(),
+        white: finite.map_or(0.0, |prior| prior.white),
         rho: horizons.iter().filter_map(rho).collect(),
-        points: (0..prior.size()).flat_map(|at| points.point(at).to_vec()).collect(),
-        mean: prior.mean.clone(),
+        points: (0..problem.size()).flat_map(|at| points.point(at).to_vec()).collect(),
+        mean: problem.mean(),
     })
 }

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use theory::claims::{Barrier, Method};
 use theory::{Delta, Form};
 
 use crate::digest::Digest;
 use crate::prior::{Files, PriorSpec};
 
-/// How the estimators are drawn. All three have the same law.
+/// How the training data, or estimators from them, come about. The first three have the same law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Estimator {
     /// Lazily revealed; the cost does not grow with N.
@@ -16,7 +17,22 @@ pub enum Estimator {
     Dense,
     /// N rows of data, then their sample mean and covariance.
     Simulated,
+    /// The same with entries missing at random, which nuclear-norm completion fills in.
+    Completed {
+        /// The share that is missing, in millionths.
+        missing: u32,
+    },
+    /// Rows of a file.
+    Rows,
+    /// N rows of data, then cosine features fitted to them and the weights of each row (compact setting).
+    Learnt {
+        /// K.
+        functions: u32,
+    },
 }
+
+/// Millionths of 1.
+pub const MILLION: u32 = 1_000_000;
 
 impl Estimator {
     /// The name in study files and records.
@@ -25,6 +41,25 @@ impl Estimator {
             Self::Wishart => "wishart",
             Self::Dense => "dense",
             Self::Simulated => "simulated",
+            Self::Completed { .. } => "completed",
+            Self::Rows => "rows",
+            Self::Learnt { .. } => "learnt",
+        }
+    }
+
+    /// The share of entries that is missing.
+    pub fn missing(self) -> Option<f64> {
+        match self {
+            Self::Completed { missing } => Some(f64::from(missing) / f64::from(MILLION)),
+            _ => None,
+        }
+    }
+
+    /// K of learnt features.
+    pub fn functions(self) -> Option<u32> {
+        match self {
+            Self::Learnt { functions } => Some(functions),
+            _ => None,
         }
     }
 }
@@ -91,15 +126,93 @@ pub enum Policy {
     },
     /// Points drawn uniformly without replacement; nothing is estimated.
     Random,
+    /// A method that the paper's is compared with.
+    Rival {
+        /// Which.
+        rival: Rival,
+        /// Training data; those who use none are given the N of those who do, for zeta_t.
+        training: Training,
+        /// How it chooses.
+        rule: RivalRule,
+    },
+}
+
+/// The methods that the paper's is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rival {
+    /// A squared-exponential kernel fitted to the run's own observations.
+    Plain,
+    /// The same, fitted to standardised training responses as well.
+    TlsmBo,
+    /// Plug-in estimates with a constant exploration weight.
+    Box,
+    /// Posterior means under a normal-inverse-Wishart prior.
+    Niw,
+}
+
+impl Rival {
+    /// The method's name for the theory.
+    pub fn method(self) -> Method {
+        match self {
+            Self::Plain => Method::Plain,
+            Self::TlsmBo => Method::TlsmBo,
+            Self::Box => Method::Box,
+            Self::Niw => Method::Niw,
+        }
+    }
+}
+
+/// How a rival chooses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RivalRule {
+    /// GP-UCB with PEM-BO's zeta_t, as in the paper's experiments (appendix, "Experiments").
+    Ucb {
+        /// The level that zeta_t is set for.
+        delta: Delta,
+        /// Constants of zeta_t.
+        constants: PolicyConstants,
+    },
+    /// GP-UCB with a constant weight.
+    Weight(f64),
+    /// PI.
+    Pi {
+        /// target = max f + gap.
+        gap: f64,
+    },
 }
 
 impl Policy {
+    /// Whether the paper's own estimators are watched or used, so that claims about them can be tested.
+    pub fn estimates(&self) -> bool {
+        matches!(self, Self::Fixed(_) | Self::PemUcb { .. } | Self::PemPi { .. })
+    }
+
+    /// What is known of the prior, by the theory's name; `None` for a fixed design.
+    pub fn known(&self) -> Option<Method> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::PemUcb { .. } | Self::PemPi { .. } => Some(Method::PemBo),
+            Self::KnownUcb { .. } | Self::KnownPi { .. } => Some(Method::KnownPrior),
+            Self::Random => Some(Method::Random),
+            Self::Rival { rival, .. } => Some(rival.method()),
+        }
+    }
+
+    /// The constant exploration weight.
+    pub fn weight(&self) -> Option<f64> {
+        match *self {
+            Self::Rival { rule: RivalRule::Weight(weight), .. } => Some(weight),
+            _ => None,
+        }
+    }
+
     /// The training data, where there are any.
     pub fn training(&self) -> Option<Training> {
         match *self {
             Self::Fixed(training)
             | Self::PemUcb { training, .. }
-            | Self::PemPi { training, .. } => Some(training),
+            | Self::PemPi { training, .. }
+            | Self::Rival { training, .. } => Some(training),
             Self::KnownUcb { .. } | Self::KnownPi { .. } | Self::Random => None,
         }
     }
@@ -107,7 +220,9 @@ impl Policy {
     /// The level, where the policy uses one.
     pub fn delta(&self) -> Option<Delta> {
         match *self {
-            Self::PemUcb { delta, .. } | Self::KnownUcb { delta } => Some(delta),
+            Self::PemUcb { delta, .. }
+            | Self::KnownUcb { delta }
+            | Self::Rival { rule: RivalRule::Ucb { delta, .. }, .. } => Some(delta),
             _ => None,
         }
     }
@@ -115,7 +230,9 @@ impl Policy {
     /// PI's gap.
     pub fn gap(&self) -> Option<f64> {
         match *self {
-            Self::PemPi { gap, .. } | Self::KnownPi { gap } => Some(gap),
+            Self::PemPi { gap, .. }
+            | Self::KnownPi { gap }
+            | Self::Rival { rule: RivalRule::Pi { gap }, .. } => Some(gap),
             _ => None,
         }
     }
@@ -123,7 +240,8 @@ impl Policy {
     /// The constants of zeta_t, where they matter.
     pub fn constants(&self) -> Option<PolicyConstants> {
         match *self {
-            Self::PemUcb { constants, .. } => Some(constants),
+            Self::PemUcb { constants, .. }
+            | Self::Rival { rule: RivalRule::Ucb { constants, .. }, .. } => Some(constants),
             _ => None,
         }
     }
@@ -135,11 +253,7 @@ impl Policy {
 
     /// `method` in records.
     pub fn method(&self) -> &'static str {
-        match self {
-            Self::Fixed(_) | Self::PemUcb { .. } | Self::PemPi { .. } => "pem-bo",
-            Self::KnownUcb { .. } | Self::KnownPi { .. } => "known-prior",
-            Self::Random => "random",
-        }
+        self.known().unwrap_or(Method::PemBo).name()
     }
 
     /// `acquisition` in records.
@@ -147,6 +261,8 @@ impl Policy {
         match self {
             Self::PemUcb { .. } | Self::KnownUcb { .. } => Some("gp-ucb"),
             Self::PemPi { .. } | Self::KnownPi { .. } => Some("pi"),
+            Self::Rival { rule: RivalRule::Pi { .. }, .. } => Some("pi"),
+            Self::Rival { .. } => Some("gp-ucb"),
             Self::Fixed(_) | Self::Random => None,
         }
     }
@@ -156,6 +272,11 @@ impl Policy {
         digest.text(self.acquisition().unwrap_or(""));
         if let Some(training) = self.training() {
             digest.tag("N").u64(training.n).text(training.estimator.name());
+            match training.estimator {
+                Estimator::Completed { missing: number }
+                | Estimator::Learnt { functions: number } => _ = digest.u64(number.into()),
+                Estimator::Wishart | Estimator::Dense | Estimator::Simulated | Estimator::Rows => {}
+            }
         }
         if let Some(delta) = self.delta() {
             digest.tag("delta").f64(delta.get());
@@ -165,6 +286,9 @@ impl Policy {
         }
         if let Some(constants) = self.constants() {
             digest.tag("constants").text(constants.form().name());
+        }
+        if let Some(weight) = self.weight() {
+            digest.tag("weight").f64(weight);
         }
     }
 }
@@ -178,6 +302,39 @@ pub enum Dependence {
     Estimator,
 }
 
+/// Where a cell's functions live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ground {
+    /// On the points of a finite domain.
+    Finite,
+    /// On a box, as combinations of basis functions.
+    Compact {
+        /// K, the number of the prior's basis functions, where they can be given to a method.
+        basis: Option<u32>,
+    },
+    /// In the rows of a file.
+    Data,
+}
+
+impl Ground {
+    /// `setting` in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Finite => "finite",
+            Self::Compact { .. } => "compact",
+            Self::Data => "data",
+        }
+    }
+
+    /// K of the compact setting.
+    pub fn basis(self) -> Option<u32> {
+        match self {
+            Self::Compact { basis } => basis,
+            Self::Finite | Self::Data => None,
+        }
+    }
+}
+
 /// One setting of a study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
@@ -185,6 +342,8 @@ pub struct Cell {
     pub shape: [u8; 32],
     /// sigma^2.
     pub noise_variance: f64,
+    /// Where its functions live; the digest has it too.
+    pub ground: Ground,
     /// What runs.
     pub policy: Policy,
 }
@@ -208,7 +367,23 @@ impl fmt::Debug for CellId {
 impl Cell {
     /// A cell on a prior whose files are loaded.
     pub fn new(prior: &PriorSpec, files: &Files, policy: Policy) -> Self {
-        Self { shape: prior.shape_digest(files), noise_variance: prior.noise_variance, policy }
+        Self {
+            shape: prior.shape_digest(files),
+            noise_variance: prior.noise_variance,
+            ground: prior.ground(),
+            policy,
+        }
+    }
+
+    /// What puts the cell outside of the theory, if anything does.
+    pub fn barrier(&self) -> Option<Barrier> {
+        let route = self.policy.training().filter(|_| self.policy.estimates());
+        match (self.ground, route.map(|training| training.estimator)) {
+            (Ground::Data, _) => Some(Barrier::RealData),
+            (_, Some(Estimator::Completed { .. })) => Some(Barrier::MissingEntries),
+            (_, Some(Estimator::Learnt { .. })) => Some(Barrier::LearntFeatures),
+            _ => None,
+        }
     }
 
     /// The cell's address within its study.
@@ -239,7 +414,7 @@ mod tests {
     use super::*;
 
     fn cell(policy: Policy) -> Cell {
-        Cell { shape: [1; 32], noise_variance: 0.01, policy }
+        Cell { shape: [1; 32], noise_variance: 0.01, ground: Ground::Finite, policy }
     }
 
     fn ucb(n: u64, delta: f64) -> Policy {

@@ -21,6 +21,18 @@ pub enum Failure {
         /// The observation that could not be conditioned on, or after which nothing could be measured.
         step: u32,
     },
+    /// A point with a larger value than the maximum of f that was searched for (compact setting).
+    #[error("at evaluation {step} f exceeds the maximum that was found")]
+    MissedMaximum {
+        /// The evaluation.
+        step: u32,
+    },
+    /// The covariance matrix of a fitted kernel could not be factorised.
+    #[error("at evaluation {step} no kernel could be fitted")]
+    NoFit {
+        /// The evaluation.
+        step: u32,
+    },
     /// The trial's code panicked; a bug, reported with its address.
     #[error("the trial panicked")]
     Panicked,
@@ -28,7 +40,8 @@ pub enum Failure {
 
 impl Failure {
     /// The names of all failures, in the order of their codes in batches, from 1.
-    pub(crate) const NAMES: [&'static str; 3] = ["zero-pivot", "accuracy-floor", "panicked"];
+    pub(crate) const NAMES: [&'static str; 5] =
+        ["zero-pivot", "accuracy-floor", "panicked", "missed-maximum", "no-fit"];
 
     /// `status` in records.
     pub fn name(self) -> &'static str {
@@ -36,6 +49,8 @@ impl Failure {
             Self::ZeroPivot { .. } => "zero-pivot",
             Self::AccuracyFloor { .. } => "accuracy-floor",
             Self::Panicked => "panicked",
+            Self::MissedMaximum { .. } => "missed-maximum",
+            Self::NoFit { .. } => "no-fit",
         }
     }
 }
@@ -111,6 +126,15 @@ macro_rules! columns {
     };
 }
 
+fn index(point: Option<u32>) -> Value {
+    point.map_or(Value::Null, |point| Value::Integer(point.into()))
+}
+
+/// What depends on the prior is null where there is none.
+fn known(m: &Measurement, value: Value) -> Value {
+    if m.prior_known { value } else { Value::Null }
+}
+
 fn error(at: Option<Deviation>) -> Value {
     at.map(|d| d.error).into()
 }
@@ -128,11 +152,11 @@ fn estimated(m: &Measurement, part: fn(EstimatedAtTau) -> f64) -> Value {
 }
 
 columns! {
-    "x": Integer, "index of x_t", |m| Value::Integer(m.x.into());
+    "x": Integer, "index of x_t; none in the compact setting", |m| index(m.x);
     "y": Float, "observation y_t", |m| Value::Float(m.y);
     "f": Float, "f(x_t)", |m| Value::Float(m.f);
     "f_star": Float, "max f", |m| Value::Float(m.f_star);
-    "x_star": Integer, "index of x*, the first maximiser of f", |m| Value::Integer(m.x_star.into());
+    "x_star": Integer, "index of x*, the first maximiser of f; none in the compact setting", |m| index(m.x_star);
     "zeta": Float, "exploration weight zeta_t of GP-UCB", |m| m.zeta.into();
     "target": Float, "target value of PI", |m| m.target.into();
     "best_sample_regret": Float, "r_t = max f - max_{s<=t} f(x_s)", |m| Value::Float(m.best_sample_regret);
@@ -150,22 +174,22 @@ columns! {
     "ratio_next": Float, "the same ratio at x_{t+1}", |m| ratio(m.next);
     "error_observed": Float, "the same error at x_t, an observed point", |m| error(m.observed);
     "ratio_observed": Float, "the same ratio at x_t, an observed point", |m| ratio(m.observed);
-    "k_xy": Float, "K = (y_t - mu)^T (k(x_t) + sigma^2 I)^-1 (y_t - mu)", |m| Value::Float(m.k_xy);
+    "k_xy": Float, "K = (y_t - mu)^T (k(x_t) + sigma^2 I)^-1 (y_t - mu)", |m| known(m, Value::Float(m.k_xy));
     "star_seen": Bool, "x* is among x_1..x_t", |m| Value::Bool(m.star_seen);
-    "tau": Integer, "argmin_{s<=t} k_{s-1}(x_s)", |m| Value::Integer(m.at_tau.tau.into());
-    "mu_star_tau": Float, "mu_{tau-1}(x*)", |m| Value::Float(m.at_tau.mean_star);
+    "tau": Integer, "argmin_{s<=t} k_{s-1}(x_s)", |m| known(m, Value::Integer(m.at_tau.tau.into()));
+    "mu_star_tau": Float, "mu_{tau-1}(x*)", |m| known(m, Value::Float(m.at_tau.mean_star));
     "mu_hat_star_tau": Float, "mu_hat_{tau-1}(x*)", |m| estimated(m, |e| e.mean_star);
-    "k_star_tau": Float, "k_{tau-1}(x*)", |m| Value::Float(m.at_tau.variance_star);
+    "k_star_tau": Float, "k_{tau-1}(x*)", |m| known(m, Value::Float(m.at_tau.variance_star));
     "k_hat_star_tau": Float, "k_hat_{tau-1}(x*)", |m| estimated(m, |e| e.variance_star);
-    "mu_tau": Float, "mu_{tau-1}(x_tau)", |m| Value::Float(m.at_tau.mean_tau);
+    "mu_tau": Float, "mu_{tau-1}(x_tau)", |m| known(m, Value::Float(m.at_tau.mean_tau));
     "mu_hat_tau": Float, "mu_hat_{tau-1}(x_tau)", |m| estimated(m, |e| e.mean_tau);
-    "k_tau": Float, "k_{tau-1}(x_tau)", |m| Value::Float(m.at_tau.variance_tau);
+    "k_tau": Float, "k_{tau-1}(x_tau)", |m| known(m, Value::Float(m.at_tau.variance_tau));
     "k_hat_tau": Float, "k_hat_{tau-1}(x_tau)", |m| estimated(m, |e| e.variance_tau);
-    "f_tau": Float, "f(x_tau)", |m| Value::Float(m.at_tau.f_tau);
+    "f_tau": Float, "f(x_tau)", |m| known(m, Value::Float(m.at_tau.f_tau));
     "zeta_tau": Float, "zeta_tau of GP-UCB", |m| m.at_tau.zeta.into();
     "sigma_bar_star": Float, "sigma_bar^2(x*), compact setting", |m| m.at_tau.compact.map(|c| c.star).into();
     "sigma_bar_tau": Float, "sigma_bar^2(x_tau), compact setting", |m| m.at_tau.compact.map(|c| c.tau).into();
-    "star_seen_tau": Bool, "x* is among x_1..x_{tau-1}", |m| Value::Bool(m.at_tau.star_seen);
+    "star_seen_tau": Bool, "x* is among x_1..x_{tau-1}", |m| known(m, Value::Bool(m.at_tau.star_seen));
     "y_max": Float, "largest observation so far", |m| Value::Float(m.y_max);
     "f_at_y_max": Float, "f where the largest observation was made", |m| Value::Float(m.f_at_y_max);
     "f_max": Float, "largest f among x_1..x_t", |m| Value::Float(m.f_max);
@@ -173,7 +197,11 @@ columns! {
     "information": Float, "I_t = 1/2 sum_{s<=t} log(1 + k_{s-1}(x_s)/sigma^2)", |m| m.information.into();
     "information_determinant": Float, "1/2 log det(I + k(x_t, x_t)/sigma^2), in every 16th replicate, t <= 256",
         |m| m.information_determinant.into();
-    "k_min": Float, "min_{s<=t} k_{s-1}(x_s)", |m| Value::Float(m.at_tau.variance_tau);
+    "k_min": Float, "min_{s<=t} k_{s-1}(x_s)", |m| known(m, Value::Float(m.at_tau.variance_tau));
+    "expected_signed_probe": Float, "exact mean of signed_probe given D_t, compact setting",
+        |m| m.expected.map(|e| e.signed).into();
+    "expected_ratio_probe": Float, "exact mean of ratio_probe, compact setting",
+        |m| m.expected.map(|e| e.ratio).into();
 }
 
 impl Record {
@@ -204,7 +232,7 @@ pub fn cell_columns(cell: &Cell) -> [(&'static str, Value); 7] {
     let policy = &cell.policy;
     let text = |value: Option<&'static str>| value.map_or(Value::Null, Value::Text);
     [
-        ("setting", Value::Text("finite")),
+        ("setting", Value::Text(cell.ground.name())),
         ("design", Value::Text(policy.design())),
         ("method", Value::Text(policy.method())),
         ("acquisition", text(policy.acquisition())),

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use theory::claims::Acquisition;
-use theory::claims::{self, At, Claim, Conditions, Context, Design, Method, Setting, Test};
+use theory::claims::{self, At, Claim, Conditions, Context, Design, Setting, Test};
 use theory::{Delta, Form};
 
-use crate::cell::{Cell, Policy, PolicyConstants};
+use crate::cell::{Cell, Ground, Policy, PolicyConstants};
 use crate::digest::Digest;
 use crate::file::{Quantifier, Study};
 use crate::plan::{Plan, Replicates};
@@ -154,7 +154,7 @@ pub fn outside(study: &Study, cell: &Cell) -> Vec<Outside> {
         let deltas = &deltas[..if mean { 1 } else { deltas.len() }];
         places(study, claim, deltas, |place| {
             let conditions = conditions(cell, place);
-            let larger = Conditions { n: NO_ESTIMATE, ..conditions };
+            let larger = Conditions { n: NO_ESTIMATE, barrier: None, ..conditions };
             if let (Err(reason), Ok(())) =
                 (claim.applies_under(&conditions), claim.applies_under(&larger))
             {
@@ -215,6 +215,7 @@ fn kind(cell: &Cell) -> impl Eq + std::hash::Hash + use<> {
         policy.delta().map(|delta| delta.get().to_bits()),
         policy.constants(),
         cell.noise_variance > 0.0,
+        (cell.ground, cell.barrier()),
     )
 }
 
@@ -229,11 +230,7 @@ fn tested_means(study: &Study) -> Vec<&'static Claim> {
 }
 
 fn chosen(study: &Study, of: impl Fn(&Test) -> bool) -> Vec<&'static Claim> {
-    claims::all()
-        .filter(|claim| of(&claim.test))
-        .filter(|claim| claim.setting.is_none_or(|setting| setting == Setting::Finite))
-        .filter(|claim| study.tests(claim.id))
-        .collect()
+    claims::all().filter(|claim| of(&claim.test)).filter(|claim| study.tests(claim.id)).collect()
 }
 
 /// The deltas at which claims are made about a cell: the policy's own, or all of these.
@@ -313,25 +310,28 @@ fn conditions(cell: &Cell, place: Place) -> Conditions {
         t: place.t,
         delta: place.delta,
         form: place.form.unwrap_or(Form::Printed),
-        setting: Setting::Finite,
+        setting: setting(cell),
         design: if fixed { Design::Fixed } else { Design::Adaptive },
-        method: match policy {
-            Policy::Fixed(_) => None,
-            Policy::PemUcb { .. } | Policy::PemPi { .. } => Some(Method::PemBo),
-            Policy::KnownUcb { .. } | Policy::KnownPi { .. } => Some(Method::KnownPrior),
-            Policy::Random => Some(Method::Random),
-        },
-        acquisition: match policy {
-            Policy::PemUcb { .. } | Policy::KnownUcb { .. } => Some(Acquisition::GpUcb),
-            Policy::PemPi { .. } | Policy::KnownPi { .. } => Some(Acquisition::Pi),
-            Policy::Fixed(_) | Policy::Random => None,
-        },
+        method: policy.known(),
+        acquisition: policy.acquisition().map(|name| match name {
+            "pi" => Acquisition::Pi,
+            _ => Acquisition::GpUcb,
+        }),
         policy_constants: policy.constants().map(PolicyConstants::form),
         at: place.at,
         c: 1.0,
         noise_variance: cell.noise_variance,
         rho: Some(1.0),
-        basis: None,
+        basis: cell.ground.basis(),
+        barrier: cell.barrier(),
+    }
+}
+
+/// The half of the paper that a cell is about; real data are closest to its finite setting.
+fn setting(cell: &Cell) -> Setting {
+    match cell.ground {
+        Ground::Finite | Ground::Data => Setting::Finite,
+        Ground::Compact { .. } => Setting::Compact,
     }
 }
 

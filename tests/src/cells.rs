@@ -1,6 +1,6 @@
 //! Running cells and reading their records.
 
-use study::cell::{Cell, Estimator, Policy, PolicyConstants, Training};
+use study::cell::{Cell, Estimator, Ground, Policy, PolicyConstants, Training};
 use study::record::{COLUMNS, Value};
 use study::{Digest, Record};
 use theory::{Delta, Measurement};
@@ -28,7 +28,7 @@ pub fn ucb(training: Training, level: f64) -> Policy {
 
 /// The cell of a policy on a prior. All tests name a prior's shape alike: its factor decides.
 pub fn cell(prior: &Prior, policy: Policy) -> Cell {
-    Cell { shape: [7; 32], noise_variance: prior.noise_variance, policy }
+    Cell { shape: [7; 32], noise_variance: prior.noise_variance, ground: Ground::Finite, policy }
 }
 
 /// Runs replicates 0.. of a policy and returns their records.

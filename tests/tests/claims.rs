@@ -43,6 +43,7 @@ fn conditions(prior: &Prior, policy: Policy, t: u32, level: f64) -> Conditions {
         noise_variance: prior.noise_variance,
         rho: rho.map(|bounds| bounds.hi),
         basis: None,
+        barrier: None,
     }
 }
 

@@ -211,7 +211,7 @@ fn check_failure(setting: &Setting, t: u32, failure: Failure) {
         Failure::ZeroPivot { step } | Failure::AccuracyFloor { step } => {
             assert!((1..=t).contains(&step), "{name}: {failure:?} at t = {t}");
         }
-        Failure::Panicked => panic!("{name}: panicked"),
+        other => panic!("{name}: {other:?}"),
     }
     assert!(setting.prior.total_noise() == 0.0, "{name}: {failure:?} at t = {t}");
 }
@@ -228,7 +228,10 @@ fn check_finite(setting: &Setting, m: &Measurement) {
 fn check_alone(setting: &Setting, m: &Measurement) {
     let Setting { prior, policy, name, .. } = setting;
     let tau = &m.at_tau;
-    assert!((m.x as usize) < prior.size() && (m.x_star as usize) < prior.size(), "{name}");
+    assert!(
+        (m.x.unwrap() as usize) < prior.size() && (m.x_star.unwrap() as usize) < prior.size(),
+        "{name}"
+    );
     assert!((1..=m.t).contains(&tau.tau), "{name}");
     assert!(0.0 <= m.best_sample_regret && m.best_sample_regret <= m.simple_regret, "{name}");
     assert!(m.simple_regret <= m.f_range, "{name}");
@@ -355,7 +358,7 @@ fn check_history(setting: &Setting, seen: &[Measurement]) {
 fn check_posterior(setting: &Setting, seen: &[Measurement], counts: &mut Counts) {
     let Setting { prior, name, .. } = setting;
     let m = seen.last().expect("the record itself");
-    let points: Vec<usize> = seen.iter().map(|m| m.x as usize).collect();
+    let points: Vec<usize> = seen.iter().map(|m| m.x.unwrap() as usize).collect();
     let y: Vec<f64> = seen.iter().map(|m| m.y).collect();
     let Some(now) = Conditioned::new(prior, &points, &y) else { return };
     // Both computations lose digits like the condition number; without noise they may lose nearly all.
@@ -378,14 +381,14 @@ fn check_posterior(setting: &Setting, seen: &[Measurement], counts: &mut Counts)
         Conditioned::new(prior, &points[..before], &y[..before]).expect("a part of the whole");
     let spread = prior.c.sqrt();
     for (what, point, mean, variance) in [
-        ("x*", m.x_star, tau.mean_star, tau.variance_star),
-        ("x_tau", seen[before].x, tau.mean_tau, tau.variance_tau),
+        ("x*", m.x_star.unwrap(), tau.mean_star, tau.variance_star),
+        ("x_tau", seen[before].x.unwrap(), tau.mean_tau, tau.variance_tau),
     ] {
         let (dense_mean, dense_variance) = then.at(point as usize);
         agree(&format!("mu at {what}"), mean, dense_mean, spread);
         agree(&format!("k at {what}"), variance, dense_variance, prior.c);
     }
-    let (mean, variance) = now.at(m.x as usize);
+    let (mean, variance) = now.at(m.x.unwrap() as usize);
     if let Some(observed) = m.observed {
         let scale = variance + prior.noise_variance;
         let deviation = (observed.error * scale).sqrt();

@@ -25,6 +25,16 @@ impl Deviation {
     }
 }
 
+/// What the estimators of the compact setting expect at the probe given D_t, in the units of
+/// [`Deviation`]; Lemma 3 claims 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Expected {
+    /// (E[mu_hat_t(x) | D_t] - mu_t(x)) / sqrt(k_t(x) + sigma_bar^2(x)).
+    pub signed: f64,
+    /// E[k_hat_t(x)] / (k_t(x) + sigma_bar^2(x)).
+    pub ratio: f64,
+}
+
 /// The estimated posterior at x* and x_tau, given tau - 1 observations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EstimatedAtTau {
@@ -77,16 +87,18 @@ pub struct AtTau {
 pub struct Measurement {
     /// Number of observations, at least 1.
     pub t: u32,
-    /// Index of x_t.
-    pub x: u32,
+    /// Index of x_t; `None` in the compact setting, where points have none.
+    pub x: Option<u32>,
     /// y_t = f(x_t) + noise.
     pub y: f64,
     /// f(x_t).
     pub f: f64,
     /// max f over the domain.
     pub f_star: f64,
-    /// Index of x*, the first maximiser of f.
-    pub x_star: u32,
+    /// Index of x*, the first maximiser of f; `None` in the compact setting.
+    pub x_star: Option<u32>,
+    /// Whether the prior is known, so that `k_xy` and `at_tau` mean something: not on real data.
+    pub prior_known: bool,
     /// max f - min f: the worst regret that any point could have.
     pub f_range: f64,
     /// zeta_t (GP-UCB only).
@@ -101,6 +113,8 @@ pub struct Measurement {
     pub cumulative_regret: f64,
     /// At a random unobserved point, drawn independently of the estimators.
     pub probe: Option<Deviation>,
+    /// What the exact law expects at the probe, in the compact setting with given features.
+    pub expected: Option<Expected>,
     /// At x*; `None` once x* has been observed.
     pub star: Option<Deviation>,
     /// At x_{t+1}; `None` where no next point exists.

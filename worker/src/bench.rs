@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use study::cell::{Cell, Estimator, Policy, PolicyConstants, Training};
+use study::cell::{Cell, Estimator, Ground, Policy, PolicyConstants, Training};
 use theory::Delta;
 
 use crate::estimator::wishart::Floor;
@@ -48,7 +48,12 @@ pub fn time(prior: &Prior, case: Case, budget: Duration) -> Timing {
         delta: Delta::new(0.1).expect("0.1 is a probability"),
         constants: PolicyConstants::Printed,
     };
-    let cell = Cell { shape: [0; 32], noise_variance: prior.noise_variance, policy };
+    let cell = Cell {
+        shape: [0; 32],
+        noise_variance: prior.noise_variance,
+        ground: Ground::Finite,
+        policy,
+    };
     let checkpoints = [case.horizon];
     let trials = Trials::new(prior, cell, 1, &checkpoints, cpu).expect("the case can run");
     let (mut whole, mut floor) = (Vec::new(), Vec::new());

@@ -5,10 +5,16 @@
 pub mod bench;
 pub mod client;
 mod columns;
+pub mod compact;
+pub mod completion;
+pub mod data;
 mod estimator;
 pub mod golden;
+pub mod gp;
+mod method;
 mod posterior;
 pub mod prior;
+pub mod problem;
 pub mod random;
 mod simd;
 mod sweep;

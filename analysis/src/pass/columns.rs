@@ -80,11 +80,13 @@ impl<'f> Columns<'f> {
         }
         Measurement {
             t,
-            x: 0,
+            x: Some(0),
             y: 0.0,
             f: 0.0,
             f_star: get!("f_star"),
-            x_star: 0,
+            x_star: Some(0),
+            prior_known: true,
+            expected: None,
             f_range: get!("f_range"),
             zeta: None,
             target: some(get!("target")),

@@ -10,7 +10,7 @@ use clap::Args;
 use coordinator::server::{Config, Coordinator, Datasets, Handle, Outcome, Tls};
 use proto::v1::StudyState;
 use study::StudyId;
-use worker::prior::Prior;
+use worker::problem::Problem;
 use worker::{Cpu, golden};
 
 use super::connection::{read_secret, read_token};
@@ -176,7 +176,7 @@ async fn seal(handle: &Handle, study: StudyId, studies: &Path) -> anyhow::Result
         }
         let mut summaries = Vec::new();
         for (index, planned) in plan.priors.iter().enumerate() {
-            let prior = Prior::build(&planned.spec, &files, memory_limit()?)?;
+            let prior = Problem::build(&planned.spec, &files, memory_limit()?)?;
             let cell = plan.cells.iter().find(|cell| cell.prior == index);
             let horizons = cell.map_or(&[][..], |cell| &cell.checkpoints);
             summaries.push(sealing::summary(index, planned, &prior, horizons)?);

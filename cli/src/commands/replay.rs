@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use study::Record;
+use study::cell::Ground;
 use study::plan::PlannedCell;
 use worker::Cpu;
-use worker::prior::Prior;
-use worker::trial::Trials;
+use worker::problem::{Problem, Runs};
 
 use crate::exit::{BadInput, CheckFailed};
 use crate::load::{Loaded, load};
@@ -56,7 +56,7 @@ struct Trial<'a> {
     loaded: &'a Loaded,
     address: Address,
     cell: &'a PlannedCell,
-    prior: Prior,
+    prior: Problem,
     records: Vec<Record>,
 }
 
@@ -67,6 +67,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let cell = address.find(&loaded)?;
     if let Some(dir) = &arguments.trace {
         files::refuse_full(dir)?;
+        if cell.cell.ground != Ground::Finite {
+            let why = "--trace writes the points of a finite domain, and this cell has none; leave it out";
+            return Err(BadInput(why.to_owned()).into());
+        }
     }
     let prior = loaded.prior(&loaded.plan.priors[cell.prior])?;
     let records = compute(&loaded, cell, &prior, &address)?;
@@ -88,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn compute(
     loaded: &Loaded,
     cell: &PlannedCell,
-    prior: &Prior,
+    prior: &Problem,
     address: &Address,
 ) -> anyhow::Result<Vec<Record>> {
     let trials = trials(loaded, cell, prior, &cell.checkpoints)?;
@@ -101,11 +105,11 @@ fn compute(
 fn trials<'a>(
     loaded: &Loaded,
     cell: &PlannedCell,
-    prior: &'a Prior,
+    prior: &'a Problem,
     checkpoints: &'a [u32],
-) -> anyhow::Result<Trials<'a>> {
+) -> anyhow::Result<Runs<'a>> {
     let study = &loaded.plan.study;
-    let trials = Trials::new(prior, cell.cell, study.seed, checkpoints, Cpu::detect());
+    let trials = prior.trials(cell.cell, study.seed, checkpoints, Cpu::detect());
     trials.map_err(|error| BadInput(format!("{}: {error}", study.file)).into())
 }
 

@@ -196,7 +196,8 @@ fn priors(loaded: &Loaded) -> anyhow::Result<Vec<PriorSummary>> {
         let horizons = horizons.map_or(&[][..], |cell| &cell.checkpoints);
         for cell in plan.cells.iter().filter(|cell| cell.prior == index) {
             let seed = plan.study.seed;
-            worker::trial::Trials::new(&prior, cell.cell, seed, &cell.checkpoints, Cpu::detect())
+            prior
+                .trials(cell.cell, seed, &cell.checkpoints, Cpu::detect())
                 .map_err(|error| BadInput(format!("{}: {error}", plan.study.file)))?;
         }
         summaries.push(sealing::summary(index, planned, &prior, horizons)?);

@@ -7,7 +7,7 @@ use crate::cell::CellId;
 use crate::record::{COLUMNS, Column, Kind};
 
 /// The encoding that this version writes and reads.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Rows that an encoded batch may have, so that a batch fits in a message and in memory.
 pub const MAX_ROWS: usize = 1 << 13;

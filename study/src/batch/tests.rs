@@ -38,11 +38,13 @@ fn measurement(seed: f64) -> Measurement {
     };
     Measurement {
         t: 1,
-        x: 3,
+        x: Some(3),
         y: seed * 0.1 - 1.0,
         f: 0.25,
         f_star: 2.0,
-        x_star: 5,
+        x_star: Some(5),
+        prior_known: true,
+        expected: None,
         f_range: 4.0,
         zeta: (seed % 3.0 == 0.0).then_some(seed),
         target: None,
@@ -104,7 +106,7 @@ fn what_could_not_have_been_measured_is_refused() {
     assert!(with(second_replicate, 1).is_ok());
     assert_eq!(with(t_of_second, 1), Err(DecodeError::Order(1)));
     let status = 13 + 16 + 8;
-    assert_eq!(with(status, 4), Err(DecodeError::Value { row: 0, column: "status" }));
+    assert_eq!(with(status, 6), Err(DecodeError::Value { row: 0, column: "status" }));
     assert_eq!(with(status, 1), Err(DecodeError::Value { row: 0, column: "x" }));
 }
 

@@ -6,7 +6,7 @@ use theory::claims::{Acquisition, Design, Method};
 use super::error::FileError;
 use super::item::{Item, Section};
 use super::tree::{Table, Value, dotted};
-use crate::cell::PolicyConstants;
+use crate::cell::{MILLION, PolicyConstants};
 
 /// The longest horizon: an estimator keeps a triangle of T x T numbers, 17 GiB at this T.
 const LONGEST: u64 = 1 << 16;
@@ -31,22 +31,43 @@ pub struct Grid {
     pub acquisition: Vec<Acquisition>,
     /// The constants of the policy's zeta_t.
     pub policy_constants: Vec<PolicyConstants>,
+    /// Shares of the training entries that are missing, in millionths.
+    pub missing: Vec<u32>,
+    /// Shares of the rows of real data that train, in place of N.
+    pub portion: Vec<f64>,
 }
 
 pub(super) const DESIGNS: &[(&str, Design)] =
     &[("fixed", Design::Fixed), ("adaptive", Design::Adaptive)];
-pub(super) const METHODS: &[(&str, Method)] =
-    &[("pem-bo", Method::PemBo), ("known-prior", Method::KnownPrior), ("random", Method::Random)];
+pub(super) const METHODS: &[(&str, Method)] = &[
+    ("pem-bo", Method::PemBo),
+    ("known-prior", Method::KnownPrior),
+    ("random", Method::Random),
+    ("plain", Method::Plain),
+    ("tlsm-bo", Method::TlsmBo),
+    ("box", Method::Box),
+    ("niw", Method::Niw),
+];
 pub(super) const ACQUISITIONS: &[(&str, Acquisition)] =
     &[("gp-ucb", Acquisition::GpUcb), ("pi", Acquisition::Pi)];
 pub(super) const CONSTANTS: &[(&str, PolicyConstants)] =
     &[("printed", PolicyConstants::Printed), ("corrected", PolicyConstants::Corrected)];
 
-const AXES: &[&str] =
-    &["N", "T", "delta", "design", "method", "acquisition", "policy_constants", "prior"];
+const AXES: &[&str] = &[
+    "N",
+    "T",
+    "delta",
+    "design",
+    "method",
+    "acquisition",
+    "policy_constants",
+    "missing",
+    "portion",
+    "prior",
+];
 
-/// Reads the axes.
-pub(super) fn read(grid: &Section<'_>) -> Result<Grid, FileError> {
+/// Reads the axes; on real data N may be left out, as it follows from the protocol.
+pub(super) fn read(grid: &Section<'_>, real: bool) -> Result<Grid, FileError> {
     let slip = grid
         .table
         .iter()
@@ -58,12 +79,17 @@ pub(super) fn read(grid: &Section<'_>) -> Result<Grid, FileError> {
         return Err(error);
     }
     let method = names(grid, "method", METHODS, &[Method::PemBo])?;
+    let n_given = grid.get("N").is_some();
     let n = match grid.get("N") {
         Some(item) => item.axis(|n| n.count(1, MOST_FUNCTIONS), Ord::cmp)?,
-        None if method.contains(&Method::PemBo) => {
-            return Err(grid.missing("N", "N = [200, 500] (method \"pem-bo\" estimates from them)"));
-        }
-        None => Vec::new(),
+        None if real => Vec::new(),
+        None => match method.iter().find(|method| trains(**method)) {
+            Some(method) => {
+                let needs = format!("N = [200, 500] (method \"{}\" uses them)", method.name());
+                return Err(grid.missing("N", &needs));
+            }
+            None => Vec::new(),
+        },
     };
     let horizon = |t: &Item<'_>| Ok(t.count(1, LONGEST)? as u32);
     Ok(Grid {
@@ -76,7 +102,46 @@ pub(super) fn read(grid: &Section<'_>) -> Result<Grid, FileError> {
         method,
         acquisition: names(grid, "acquisition", ACQUISITIONS, &[Acquisition::GpUcb])?,
         policy_constants: names(grid, "policy_constants", CONSTANTS, &[PolicyConstants::Printed])?,
+        missing: match grid.get("missing") {
+            Some(item) => item.axis(share_missing, Ord::cmp)?,
+            None => vec![0],
+        },
+        portion: match grid.get("portion") {
+            Some(item) if real && !n_given => item.axis(portion, f64::total_cmp)?,
+            Some(item) => {
+                return Err(item.refuse(
+                    "is a share of the rows of real data",
+                    "use it with setting = \"data\" and without N",
+                ));
+            }
+            None => Vec::new(),
+        },
     })
+}
+
+/// Whether a method is given an N: `plain` takes zeta_t from it.
+pub(crate) fn trains(method: Method) -> bool {
+    !matches!(method, Method::KnownPrior | Method::Random)
+}
+
+fn share_missing(item: &Item<'_>) -> Result<u32, FileError> {
+    let share = item.number()?;
+    let parts = libm::round(share * f64::from(MILLION));
+    if (0.0..=0.95).contains(&share) && (parts / f64::from(MILLION) - share).abs() < 1e-12 {
+        return Ok(parts as u32);
+    }
+    Err(item.refuse(
+        "is not a share that may be missing",
+        "valid are numbers from 0 to 0.95 with at most six decimals",
+    ))
+}
+
+fn portion(item: &Item<'_>) -> Result<f64, FileError> {
+    let share = item.number()?;
+    if share > 0.0 && share <= 1.0 {
+        return Ok(share);
+    }
+    Err(item.refuse("is not a share of the rows", "valid are numbers above 0, up to 1"))
 }
 
 fn delta(item: &Item<'_>) -> Result<Delta, FileError> {

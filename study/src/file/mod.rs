@@ -8,6 +8,7 @@ mod error;
 mod grid;
 mod item;
 mod prior;
+mod rewards;
 mod schema;
 mod tree;
 
@@ -17,13 +18,18 @@ use std::sync::Arc;
 pub use claim::{OwnClaim, Quantifier};
 pub use error::{FileError, nearest};
 pub use grid::Grid;
+pub(crate) use grid::trains;
 pub use prior::{PlannedPrior, Scalar};
 
+use crate::prior::Setting;
 use item::{Item, Section};
 use tree::Value;
 
 /// The largest seed and the most replicates: TOML's integers are signed.
 const MOST: u64 = i64::MAX as u64;
+
+/// The weight of method "box" where the study names none.
+const BOX_WEIGHT: f64 = 2.0;
 
 /// The most replicates, so that sums over cells stay exact.
 const MOST_REPLICATES: u64 = 1 << 53;
@@ -112,6 +118,8 @@ pub struct Study {
     pub grid: Grid,
     /// `policy.pi_gap`: PI's target is max f + gap.
     pub pi_gap: f64,
+    /// `policy.box_weight`: the constant exploration weight of method "box".
+    pub box_weight: f64,
     /// `claims.test`: globs; empty for all claims.
     pub test: Vec<String>,
     /// Every `[[claim]]`.
@@ -132,7 +140,9 @@ impl Study {
         let example = "[prior] with domain, kernel and noise_variance";
         let priors = prior::read(&top.need("prior", example)?, &grid::swept(&grid))?;
         let own = top.get("claim").map(|item| claim::own(&item)).transpose()?.unwrap_or_default();
+        let real = priors.priors.iter().any(|p| p.spec.setting == Setting::Data);
         let mut lines = priors.lines;
+        let axes = grid::read(&grid, real)?;
         lines.insert(grid.key.clone(), grid.line);
         for (key, node) in grid.table {
             lines.insert(format!("grid.{key}"), node.line);
@@ -150,8 +160,9 @@ impl Study {
             evidence: evidence(&study)?,
             n_opt: n_opt(&study)?,
             priors: priors.priors,
-            grid: grid::read(&grid)?,
-            pi_gap: pi_gap(&top)?,
+            grid: axes,
+            pi_gap: policy_number(&top, "pi_gap", 0.0, "PI's target is an upper bound of f")?,
+            box_weight: policy_number(&top, "box_weight", BOX_WEIGHT, "it multiplies deviations")?,
             test: match top.get("claims") {
                 Some(item) => claim::tested(&item.section()?, &own)?,
                 None => Vec::new(),
@@ -271,20 +282,21 @@ fn n_opt(study: &Section<'_>) -> Result<f64, FileError> {
     study.get("n_opt").map_or(Ok(2000.0), |item| Ok(item.count(1, MOST_REPLICATES)? as f64))
 }
 
-fn pi_gap(top: &Section<'_>) -> Result<f64, FileError> {
+/// A number of `[policy]` that is not negative.
+fn policy_number(top: &Section<'_>, key: &str, default: f64, why: &str) -> Result<f64, FileError> {
     let Some(policy) = top.get("policy") else {
-        return Ok(0.0);
+        return Ok(default);
     };
     let policy = policy.section()?;
-    policy.only(&["pi_gap"])?;
-    let Some(item) = policy.get("pi_gap") else {
-        return Ok(0.0);
+    policy.only(&["pi_gap", "box_weight"])?;
+    let Some(item) = policy.get(key) else {
+        return Ok(default);
     };
-    let gap = item.number()?;
-    if gap < 0.0 {
-        return Err(item.refuse("is negative", "PI's target is an upper bound of f, so gap >= 0"));
+    let number = item.number()?;
+    if number < 0.0 {
+        return Err(item.refuse("is negative", format!("{why}, so {key} >= 0")));
     }
-    Ok(gap)
+    Ok(number)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use serde_json::{Number, Value as Json};
 
 use super::error::FileError;
 use super::item::{Item, Section};
+use super::rewards;
 use super::schema;
 use super::tree::{Node, Value, dotted};
 use crate::prior::PriorSpec;
@@ -83,10 +84,12 @@ pub(super) fn read(prior: &Item<'_>, swept: &[Item<'_>]) -> Result<Priors, FileE
     Ok(Priors { priors: priors.collect::<Result<_, _>>()?, lines })
 }
 
-/// The table with what may be left out of it: the only setting that runs, and a mean of zero.
+/// The table with what may be left out of it: the finite setting, and a mean of zero; and with what
+/// `rewards` and `from_data` stand for.
 fn with_defaults(prior: &Item<'_>) -> Result<Node, FileError> {
     let section = prior.section()?;
     let mut table = section.table.clone();
+    rewards::expand(&section, &mut table)?;
     let line = section.line;
     let text = |text: &str| Node { value: Value::Text(text.to_owned()), line };
     table.entry("setting".to_owned()).or_insert_with(|| text("finite"));

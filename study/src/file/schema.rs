@@ -15,6 +15,8 @@ pub(super) enum Takes {
     Numbers,
     Count,
     Path,
+    /// "max" or "min".
+    Sense,
     /// A list of kernels.
     Kernels,
 }
@@ -39,6 +41,7 @@ pub(super) const DOMAINS: &[Kind] = &[
     ("uniform", &[POINTS, DIMENSION, ("seed", Takes::Count, OPTIONAL)]),
     ("sobol", &[POINTS, DIMENSION]),
     ("points", &[PATH]),
+    ("data", &[PATH]),
 ];
 
 pub(super) const KERNELS: &[Kind] = &[
@@ -54,6 +57,16 @@ pub(super) const KERNELS: &[Kind] = &[
     ("product", &[("factors", Takes::Kernels, NEEDED)]),
     ("matrix", &[PATH]),
     ("factor", &[PATH]),
+    ("data", &[PATH]),
+    (
+        "cosine",
+        &[
+            ("functions", Takes::Count, NEEDED),
+            LENGTHSCALE,
+            VARIANCE,
+            ("seed", Takes::Count, OPTIONAL),
+        ],
+    ),
 ];
 
 pub(super) const MEANS: &[Kind] = &[
@@ -69,23 +82,31 @@ pub(super) const MEANS: &[Kind] = &[
         ],
     ),
     ("file", &[PATH]),
+    ("data", &[PATH, ("sense", Takes::Sense, OPTIONAL)]),
 ];
+
+pub(super) const FEATURES: &[Kind] =
+    &[("given", &[]), ("learnt", &[("functions", Takes::Count, NEEDED)])];
 
 /// Checks the keys and the types of `[prior]`.
 pub(super) fn check(prior: &Section<'_>) -> Result<(), FileError> {
-    prior.only(&["setting", "domain", "kernel", "mean", "noise_variance", "tolerance"])?;
+    let keys =
+        ["setting", "domain", "kernel", "mean", "noise_variance", "tolerance", "features", "data"];
+    prior.only(&keys)?;
     let setting = prior.need("setting", "setting = \"finite\"")?;
-    if !setting.choice(&[("finite", true), ("compact", false)])? {
-        return Err(setting.refuse("cannot be run yet", "use \"finite\""));
-    }
+    setting.choice(&[("finite", ()), ("compact", ()), ("data", ())])?;
     let example = "domain = { kind = \"grid\", points = 80, dimension = 1 }";
     kind(&prior.need("domain", example)?, DOMAINS)?;
     let example = "kernel = { kind = \"squared-exponential\", lengthscale = 0.1 }";
     kind(&prior.need("kernel", example)?, KERNELS)?;
     kind(&prior.need("mean", "mean = { kind = \"zero\" }")?, MEANS)?;
     prior.need("noise_variance", "noise_variance = 0.01")?.number()?;
+    prior.get("features").map_or(Ok(()), |item| kind(&item, FEATURES))?;
     prior.get("tolerance").map_or(Ok(()), |item| item.number().map(drop))
 }
+
+/// Which rewards are good.
+pub(super) const SENSES: [(&str, ()); 2] = [("max", ()), ("min", ())];
 
 fn kind(item: &Item<'_>, kinds: &[Kind]) -> Result<(), FileError> {
     let section = item.section()?;
@@ -110,6 +131,7 @@ fn example_of(name: &str) -> &'static str {
         "lengthscale" => "lengthscale = 0.1",
         "points" => "points = 80",
         "dimension" => "dimension = 1",
+        "functions" => "functions = 50",
         "path" => "path = \"points.csv\"",
         "terms" | "factors" => "a list of kernels",
         "weights" => "weights = [1.0]",
@@ -122,6 +144,7 @@ fn value(item: &Item<'_>, takes: Takes) -> Result<(), FileError> {
         Takes::Number => item.number().map(drop),
         Takes::Count => item.count(0, u64::MAX).map(drop),
         Takes::Path => item.text().map(drop),
+        Takes::Sense => item.choice(&SENSES),
         // Of empty lists the specification itself says what they would have to hold.
         Takes::Numbers => each(item, |entry| entry.number().map(drop)),
         Takes::Kernels => {

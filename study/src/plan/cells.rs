@@ -6,16 +6,20 @@ use theory::claims::{Acquisition, Design, Method};
 use theory::theorem2;
 
 use super::PlannedCell;
-use crate::cell::{Cell, Estimator, Policy, Training};
+use crate::cell::{Cell, Estimator, Policy, Rival, RivalRule, Training};
+use crate::file::trains;
 use crate::file::{Detail, FileError, Study};
-use crate::prior::Files;
+use crate::prior::{Features, Files, PriorSpec, Setting};
 
 /// More cells than a plan can have; a grid that has more is a slip.
 pub const MOST_CELLS: usize = 1 << 22;
 
-/// Refuses horizons that a domain of so many points cannot serve.
-pub(super) fn fits(study: &Study, points: usize) -> Result<(), FileError> {
+/// Refuses horizons that a prior cannot serve.
+pub(super) fn fits(study: &Study, spec: &PriorSpec, points: usize) -> Result<(), FileError> {
     let horizon = longest(study);
+    if spec.setting == Setting::Compact {
+        return below_basis(study, spec, horizon);
+    }
     if horizon as usize <= points {
         return Ok(());
     }
@@ -27,10 +31,42 @@ pub(super) fn fits(study: &Study, points: usize) -> Result<(), FileError> {
     ))
 }
 
+/// Section 4.2 asks for T < K, the number of basis functions that the estimators have.
+fn below_basis(study: &Study, spec: &PriorSpec, horizon: u32) -> Result<(), FileError> {
+    let basis = match spec.features {
+        Some(Features::Learnt { functions }) => Some(functions),
+        _ => spec.ground().basis(),
+    };
+    match basis {
+        Some(basis) if horizon >= basis && study.grid.method.iter().any(|&m| trains(m)) => {
+            Err(study.refuse(
+                "grid.T",
+                Some(horizon.to_string()),
+                format!("is not below the number of basis functions, K = {basis}"),
+                format!("use T < {basis} or more functions"),
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Every cell once, ascending by id.
 pub(super) fn expand(study: &Study, files: &Files) -> Result<Vec<PlannedCell>, FileError> {
-    let policies = policies(study)?;
-    let total = policies.len().saturating_mul(study.priors.len());
+    let mut known: Vec<(Kind, Vec<Policy>)> = Vec::new();
+    let mut total = 0_usize;
+    for planned in study.priors.iter() {
+        let kind = kind(&planned.spec);
+        let policies = match known.iter().find(|known| known.0 == kind) {
+            Some((_, policies)) => policies.len(),
+            None => {
+                let policies = policies(study, &planned.spec)?;
+                let count = policies.len();
+                known.push((kind, policies));
+                count
+            }
+        };
+        total = total.saturating_add(policies);
+    }
     if total > MOST_CELLS {
         let most = format!("valid are grids of at most {MOST_CELLS} cells; shorten an axis");
         return Err(study.refuse("grid", None, "has too many cells", most));
@@ -38,10 +74,12 @@ pub(super) fn expand(study: &Study, files: &Files) -> Result<Vec<PlannedCell>, F
     let checkpoints = checkpoints(study);
     let mut cells = Vec::with_capacity(total);
     for (prior, planned) in study.priors.iter().enumerate() {
-        let (shape, noise_variance) =
-            (planned.spec.shape_digest(files), planned.spec.noise_variance);
-        cells.extend(policies.iter().map(|&policy| {
-            let cell = Cell { shape, noise_variance, policy };
+        let spec = &planned.spec;
+        let (shape, noise_variance, ground) =
+            (spec.shape_digest(files), spec.noise_variance, spec.ground());
+        let of_kind = known.iter().find(|known| known.0 == kind(spec));
+        cells.extend(of_kind.iter().flat_map(|known| &known.1).map(|&policy| {
+            let cell = Cell { shape, noise_variance, ground, policy };
             PlannedCell { id: cell.id(), cell, prior, checkpoints: Arc::clone(&checkpoints) }
         }));
     }
@@ -66,18 +104,30 @@ fn checkpoints(study: &Study) -> Arc<[u32]> {
     }
 }
 
-fn policies(study: &Study) -> Result<Vec<Policy>, FileError> {
+/// What the policies on a prior depend on.
+type Kind = (Setting, Option<Features>);
+
+fn kind(spec: &PriorSpec) -> Kind {
+    (spec.setting, spec.features)
+}
+
+fn policies(study: &Study, spec: &PriorSpec) -> Result<Vec<Policy>, FileError> {
     let grid = &study.grid;
+    possible_setting(study, spec)?;
     let mut policies: Vec<Policy> = Vec::new();
     for design in &grid.design {
         match design {
-            Design::Fixed => policies.extend(fixed(study)?),
+            Design::Fixed => policies.extend(fixed(study, spec)?),
             Design::Adaptive => {
                 for &method in &grid.method {
-                    let each = grid.acquisition.iter().flat_map(|&a| adaptive(study, method, a));
+                    let axis = grid.acquisition.iter();
+                    let each = axis.flat_map(|&a| adaptive(study, spec, method, a));
                     let left = MOST_CELLS + 1 - policies.len().min(MOST_CELLS);
                     match method {
                         Method::Random => policies.push(Policy::Random),
+                        Method::Box => policies.extend(
+                            routes(study, spec, method).map(|training| boxed(study, training)),
+                        ),
                         _ => policies.extend(each.take(left)),
                     }
                 }
@@ -89,7 +139,10 @@ fn policies(study: &Study) -> Result<Vec<Policy>, FileError> {
 }
 
 /// A fixed design watches the estimators, so it needs the method that has them.
-fn fixed(study: &Study) -> Result<impl Iterator<Item = Policy>, FileError> {
+fn fixed<'a>(
+    study: &'a Study,
+    spec: &'a PriorSpec,
+) -> Result<impl Iterator<Item = Policy> + use<'a>, FileError> {
     if !study.grid.method.contains(&Method::PemBo) {
         return Err(study.refuse(
             "grid.design",
@@ -98,36 +151,116 @@ fn fixed(study: &Study) -> Result<impl Iterator<Item = Policy>, FileError> {
             "add \"pem-bo\" to grid.method or leave \"fixed\" out",
         ));
     }
-    Ok(study.grid.n.iter().map(|&n| Policy::Fixed(training(n))))
+    Ok(routes(study, spec, Method::PemBo).map(Policy::Fixed))
 }
 
-fn adaptive(
-    study: &Study,
+fn adaptive<'a>(
+    study: &'a Study,
+    spec: &'a PriorSpec,
     method: Method,
     acquisition: Acquisition,
-) -> Box<dyn Iterator<Item = Policy> + '_> {
+) -> Box<dyn Iterator<Item = Policy> + 'a> {
     let (grid, gap) = (&study.grid, study.pi_gap);
-    match (method, acquisition) {
-        (Method::PemBo, Acquisition::GpUcb) => Box::new(grid.n.iter().flat_map(move |&n| {
+    let rival = match method {
+        Method::Random => return Box::new([Policy::Random].into_iter()),
+        Method::KnownPrior if acquisition == Acquisition::Pi => {
+            return Box::new([Policy::KnownPi { gap }].into_iter());
+        }
+        Method::KnownPrior => {
+            return Box::new(grid.delta.iter().map(|&delta| Policy::KnownUcb { delta }));
+        }
+        Method::PemBo => None,
+        Method::Plain => Some(Rival::Plain),
+        Method::TlsmBo => Some(Rival::TlsmBo),
+        Method::Box => Some(Rival::Box),
+        Method::Niw => Some(Rival::Niw),
+    };
+    let routes = routes(study, spec, method);
+    match acquisition {
+        Acquisition::GpUcb => Box::new(routes.flat_map(move |training| {
             grid.delta.iter().flat_map(move |&delta| {
-                let training = training(n);
                 let each = grid.policy_constants.iter();
-                each.map(move |&constants| Policy::PemUcb { training, delta, constants })
+                each.map(move |&constants| match rival {
+                    None => Policy::PemUcb { training, delta, constants },
+                    Some(rival) => {
+                        let rule = RivalRule::Ucb { delta, constants };
+                        Policy::Rival { rival, training, rule }
+                    }
+                })
             })
         })),
-        (Method::PemBo, Acquisition::Pi) => {
-            Box::new(grid.n.iter().map(move |&n| Policy::PemPi { training: training(n), gap }))
-        }
-        (Method::KnownPrior, Acquisition::GpUcb) => {
-            Box::new(grid.delta.iter().map(|&delta| Policy::KnownUcb { delta }))
-        }
-        (Method::KnownPrior, Acquisition::Pi) => Box::new([Policy::KnownPi { gap }].into_iter()),
-        (Method::Random, _) => Box::new([Policy::Random].into_iter()),
+        Acquisition::Pi => Box::new(routes.map(move |training| match rival {
+            None => Policy::PemPi { training, gap },
+            Some(rival) => Policy::Rival { rival, training, rule: RivalRule::Pi { gap } },
+        })),
     }
 }
 
-fn training(n: u64) -> Training {
-    Training { n, estimator: Estimator::Wishart }
+/// The training data of a method: every N, by the route that its setting asks for.
+fn routes<'a>(
+    study: &'a Study,
+    spec: &'a PriorSpec,
+    method: Method,
+) -> impl Iterator<Item = Training> + use<'a> {
+    let grid = &study.grid;
+    let shares = if method == Method::Plain { &[0][..] } else { &grid.missing };
+    let each = shares.iter().flat_map(move |&missing| {
+        let estimator = route(spec, method, missing);
+        grid.n.iter().map(move |&n| Training { n, estimator })
+    });
+    each
+}
+
+fn route(spec: &PriorSpec, method: Method, missing: u32) -> Estimator {
+    match (spec.setting, method, spec.features) {
+        (_, Method::Plain, _) => Estimator::Wishart,
+        (Setting::Finite | Setting::Data, ..) if missing > 0 => Estimator::Completed { missing },
+        (Setting::Data, ..) => Estimator::Rows,
+        (Setting::Finite, Method::Niw, _) => Estimator::Dense,
+        (_, Method::TlsmBo, _) => Estimator::Simulated,
+        (Setting::Compact, _, Some(Features::Learnt { functions })) => {
+            Estimator::Learnt { functions }
+        }
+        _ => Estimator::Wishart,
+    }
+}
+
+/// The weight of "box" is its acquisition function's, whichever the grid has.
+fn boxed(study: &Study, training: Training) -> Policy {
+    Policy::Rival { rival: Rival::Box, training, rule: RivalRule::Weight(study.box_weight) }
+}
+
+/// Refuses methods and axes that a setting does not have.
+fn possible_setting(study: &Study, spec: &PriorSpec) -> Result<(), FileError> {
+    let grid = &study.grid;
+    if spec.setting == Setting::Compact && grid.missing != [0] {
+        return Err(study.refuse(
+            "grid.missing",
+            None,
+            "is about the matrices of the finite setting",
+            "leave it out in the compact setting",
+        ));
+    }
+    if spec.setting != Setting::Data {
+        return Ok(());
+    }
+    if grid.method.contains(&Method::KnownPrior) {
+        return Err(study.refuse(
+            "grid.method",
+            Some("\"known-prior\"".to_owned()),
+            "needs a prior, and of real data none is known",
+            "leave it out",
+        ));
+    }
+    if grid.design.contains(&Design::Fixed) {
+        return Err(study.refuse(
+            "grid.design",
+            Some("\"fixed\"".to_owned()),
+            "measures estimates against a prior, and of real data none is known",
+            "leave it out",
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses an N that is too small for the longest horizon. Constants exist at every t where they exist
@@ -145,7 +278,7 @@ fn possible(study: &Study, policy: &Policy) -> Result<(), FileError> {
     if n < least {
         return refuse(format!("is too small for T = {horizon}"), least);
     }
-    if let Policy::PemUcb { delta, constants, .. } = *policy
+    if let (Some(delta), Some(constants)) = (policy.delta(), policy.constants())
         && theorem2::zeta(n, horizon, delta, constants.form()).is_none()
     {
         let reason = format!(

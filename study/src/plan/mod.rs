@@ -6,6 +6,7 @@
 
 mod cells;
 mod growth;
+mod rewards;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -55,11 +56,12 @@ pub struct Plan {
 
 impl Plan {
     /// Expands the grid and refuses what could not run.
-    pub fn new(study: Study, files: &Files) -> Result<Self, FileError> {
+    pub fn new(mut study: Study, files: &Files) -> Result<Self, FileError> {
         for prior in study.priors.iter() {
             let shape = prior.spec.validate(files).map_err(|error| invalid(&study, &error))?;
-            cells::fits(&study, shape.points)?;
+            cells::fits(&study, &prior.spec, shape.points)?;
         }
+        rewards::resolve(&mut study, files)?;
         let cells = cells::expand(&study, files)?;
         let mut plan = Self {
             id: StudyId::new(&study.name, study.seed),
@@ -101,6 +103,9 @@ impl Plan {
         };
         if let Some(training) = policy.training() {
             add("N", &training.n);
+            if let Some(missing) = training.estimator.missing() {
+                add("missing", &missing);
+            }
         }
         if let Some(delta) = policy.delta() {
             add("delta", &delta);

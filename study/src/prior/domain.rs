@@ -1,6 +1,6 @@
 //! The domain: M points in dimension d.
 
-use super::{Files, Invalid, invalid};
+use super::{Files, Invalid, data, invalid};
 use crate::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,11 @@ pub enum DomainSpec {
         /// The file, relative to the study file.
         path: String,
     },
+    /// The columns of a file of rewards, numbered 0, 1, 2, ..
+    Data {
+        /// The file, relative to the study file.
+        path: String,
+    },
 }
 
 /// The numbers of points and of coordinates.
@@ -64,6 +69,9 @@ impl DomainSpec {
                 let table = files.table(&format!("{key}.path"), path)?;
                 Shape { points: table.rows(), dimension: table.columns() }
             }
+            Self::Data { ref path } => {
+                Shape { points: data::points(key, path, files)?, dimension: 1 }
+            }
         };
         let most = if matches!(self, Self::Sobol { .. }) { SOBOL_DIMENSIONS } else { MOST_POINTS };
         invalid::count(&format!("{key}.points"), shape.points, MOST_POINTS)?;
@@ -75,7 +83,7 @@ impl DomainSpec {
     }
 
     pub(super) fn paths<'a>(&'a self, paths: &mut Vec<&'a str>) {
-        if let Self::Points { path } = self {
+        if let Self::Points { path } | Self::Data { path } = self {
             paths.push(path);
         }
     }
@@ -98,6 +106,9 @@ impl DomainSpec {
             }
             Self::Points { ref path } => {
                 digest.tag("points").bytes(files.digest(path));
+            }
+            Self::Data { ref path } => {
+                digest.tag("data").bytes(files.digest(path));
             }
         }
     }

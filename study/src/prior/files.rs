@@ -15,6 +15,8 @@ pub struct File {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Files {
     by_path: BTreeMap<String, File>,
+    /// What is wrong with files that have missing entries, where these are not expected.
+    gaps: BTreeMap<String, Option<TableError>>,
 }
 
 /// A file that could not be read or understood.
@@ -58,9 +60,13 @@ impl Files {
         Ok(files)
     }
 
-    /// Adds a file whose content is at hand, as a worker gets it from the coordinator.
+    /// Adds a file whose content is at hand, as a worker gets it from the coordinator. Missing entries
+    /// are NaN, and refused by all uses but one: see [`Files::incomplete`].
     pub fn insert(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), TableError> {
-        let table = Table::parse(path, &bytes)?;
+        let table = Table::parse_incomplete(path, &bytes)?;
+        if table.values().iter().any(|value| value.is_nan()) {
+            self.gaps.insert(path.to_owned(), Table::parse(path, &bytes).err());
+        }
         let digest = blake3::hash(&bytes).into();
         self.by_path.insert(path.to_owned(), File { bytes, digest, table });
         Ok(())
@@ -71,8 +77,18 @@ impl Files {
         self.by_path.iter().map(|(path, file)| (path.as_str(), file))
     }
 
-    /// The numbers in the file that `key` of the study names.
+    /// The numbers in the file that `key` of the study names, all of which are there.
     pub fn table(&self, key: &str, path: &str) -> Result<&Table, Invalid> {
+        match self.gaps.get(path) {
+            Some(Some(error)) => {
+                Err(Invalid::Gaps { key: key.to_owned(), error: error.to_string() })
+            }
+            _ => self.incomplete(key, path),
+        }
+    }
+
+    /// The same, with NaN for entries that are missing.
+    pub fn incomplete(&self, key: &str, path: &str) -> Result<&Table, Invalid> {
         let file = self.by_path.get(path);
         let missing = || Invalid::NotLoaded { key: key.to_owned(), path: path.to_owned() };
         file.map(|file| &file.table).ok_or_else(missing)
@@ -86,7 +102,7 @@ impl Files {
         needed: String,
         fits: impl Fn(&Table) -> bool,
     ) -> Result<(), Invalid> {
-        let table = self.table(key, path)?;
+        let table = self.incomplete(key, path)?;
         if fits(table) {
             return Ok(());
         }

@@ -100,6 +100,24 @@ pub enum Invalid {
         /// The shape that would be valid.
         needed: String,
     },
+    /// Missing entries where all are needed.
+    #[error(
+        "{key} has missing entries ({error}), which only rewards of setting = \"data\" may have; fill them in"
+    )]
+    Gaps {
+        /// Where.
+        key: String,
+        /// The first of them.
+        error: String,
+    },
+    /// Something that the setting does not take.
+    #[error("{key} {reason}")]
+    Setting {
+        /// Where.
+        key: String,
+        /// Why, and what would be valid.
+        reason: &'static str,
+    },
     /// A file that was never given.
     #[error("{key} = \"{path}\" has not been loaded; load the files that the prior names first")]
     NotLoaded {
@@ -123,6 +141,8 @@ impl Invalid {
             | Self::Empty { key }
             | Self::NotAGrid { key, .. }
             | Self::Shape { key, .. }
+            | Self::Setting { key, .. }
+            | Self::Gaps { key, .. }
             | Self::NotLoaded { key, .. } => key,
         }
     }
@@ -155,6 +175,16 @@ pub(super) fn count(key: &str, value: usize, most: usize) -> Result<(), Invalid>
         Ok(())
     } else {
         Err(Invalid::Count { key: key.to_owned(), value, least: 1, most })
+    }
+}
+
+/// A number of points that has to reach the number of basis functions.
+pub(super) fn at_least(key: &str, value: usize, least: usize) -> Result<(), Invalid> {
+    let most = u32::MAX as usize;
+    if value >= least {
+        Ok(())
+    } else {
+        Err(Invalid::Count { key: key.to_owned(), value, least, most })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The kernel k.
 
-use super::{Files, Invalid, Shape, invalid};
+use super::{Files, Invalid, Shape, data, invalid};
 use crate::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,22 @@ pub enum KernelSpec {
     Matrix { path: String },
     /// A file of M rows and any number of columns: F, with k = F F^T.
     Factor { path: String },
+    /// A file of rewards, N rows of M columns: k is their sample covariance, F its centred rows.
+    Data { path: String },
+    /// v (2/K) sum_k cos(w_k . x + b_k) cos(w_k . y + b_k), K = `functions`: random cosine features of
+    /// the squared-exponential kernel, drawn by `seed`. Compact setting only.
+    Cosine {
+        functions: u32,
+        lengthscale: Lengthscale,
+        #[serde(default = "one")]
+        variance: f64,
+        #[serde(default)]
+        seed: u64,
+    },
 }
+
+/// The most basis functions: their covariance matrix is held in full.
+const MOST_FUNCTIONS: usize = 1000;
 
 fn one() -> f64 {
     1.0
@@ -131,6 +146,8 @@ impl KernelSpec {
             Self::Product { .. } => "product",
             Self::Matrix { .. } => "matrix",
             Self::Factor { .. } => "factor",
+            Self::Data { .. } => "data",
+            Self::Cosine { .. } => "cosine",
         }
     }
 
@@ -170,12 +187,17 @@ impl KernelSpec {
                 let needed = format!("{} rows (one per point)", shape.points);
                 files.shaped(&name("path"), path, needed, |table| table.rows() == shape.points)
             }
+            Self::Data { path } => data::rewards(key, path, shape.points, files).map(drop),
+            Self::Cosine { functions, variance, .. } => {
+                invalid::count(&name("functions"), *functions as usize, MOST_FUNCTIONS)?;
+                invalid::positive(&name("variance"), *variance)
+            }
         }
     }
 
     pub(super) fn paths<'a>(&'a self, paths: &mut Vec<&'a str>) {
         match self {
-            Self::Matrix { path } | Self::Factor { path } => paths.push(path),
+            Self::Matrix { path } | Self::Factor { path } | Self::Data { path } => paths.push(path),
             _ => self.parts().iter().for_each(|part| part.paths(paths)),
         }
     }
@@ -198,7 +220,12 @@ impl KernelSpec {
             Self::RationalQuadratic { variance, alpha: other, .. }
             | Self::Periodic { variance, period: other, .. }
             | Self::Linear { variance, offset: other } => _ = digest.f64(*variance).f64(*other),
-            Self::Matrix { path } | Self::Factor { path } => _ = digest.bytes(files.digest(path)),
+            Self::Matrix { path } | Self::Factor { path } | Self::Data { path } => {
+                digest.bytes(files.digest(path));
+            }
+            Self::Cosine { functions, variance, seed, .. } => {
+                digest.u64((*functions).into()).f64(*variance).u64(*seed);
+            }
             Self::Sum { .. } | Self::Product { .. } => {
                 digest.u64(self.parts().len() as u64);
                 self.parts().iter().for_each(|part| part.feed(files, digest));
@@ -221,7 +248,8 @@ impl KernelSpec {
             | Self::Matern32 { lengthscale, .. }
             | Self::Matern52 { lengthscale, .. }
             | Self::RationalQuadratic { lengthscale, .. }
-            | Self::Periodic { lengthscale, .. } => Some(lengthscale),
+            | Self::Periodic { lengthscale, .. }
+            | Self::Cosine { lengthscale, .. } => Some(lengthscale),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! The mean function mu.
 
-use super::{Files, Invalid, Shape, invalid};
+use super::{Files, Invalid, Sense, Shape, data, invalid};
 use crate::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,14 @@ pub enum MeanSpec {
         /// The file, relative to the study file.
         path: String,
     },
+    /// The means of the columns of a file of rewards.
+    Data {
+        /// The file, relative to the study file.
+        path: String,
+        /// Which rewards are good.
+        #[serde(default)]
+        sense: Sense,
+    },
 }
 
 impl MeanSpec {
@@ -64,11 +72,12 @@ impl MeanSpec {
                     table.rows() == shape.points && table.columns() == 1
                 })
             }
+            Self::Data { path, .. } => data::rewards(key, path, shape.points, files).map(drop),
         }
     }
 
     pub(super) fn paths<'a>(&'a self, paths: &mut Vec<&'a str>) {
-        if let Self::File { path } = self {
+        if let Self::File { path } | Self::Data { path, .. } = self {
             paths.push(path);
         }
     }
@@ -90,6 +99,9 @@ impl MeanSpec {
                 digest.tag("sine").f64(*amplitude).f64(*frequency).f64(*phase)
             }
             Self::File { path } => digest.tag("file").bytes(files.digest(path)),
+            Self::Data { path, sense } => {
+                digest.tag("data").bytes(files.digest(path)).f64(sense.sign())
+            }
         };
     }
 }

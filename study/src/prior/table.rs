@@ -1,14 +1,31 @@
-//! Numeric text files.
+//! Numeric files: text, or NumPy's NPY.
 //!
-//! One row per line, fields separated by commas or, where a line has none, by whitespace. `#`
-//! starts a comment, blank lines are skipped, and so is a header: a first row in which no field is a
-//! number. Every row has the same number of fields, and every field is a finite number.
+//! Text has one row per line, fields separated by commas or, where a line has none, by whitespace.
+//! `#` starts a comment, blank lines are skipped, and so is a header: a first row with a name in it
+//! and no number. Every row has the same number of fields, and every field is a finite number or,
+//! where gaps are allowed, a mark of a missing one: nothing between commas, or a word of
+//! [`MISSING`].
 
-/// A matrix read from text.
-#[derive(Clone, Debug, PartialEq)]
+#[cfg(test)]
+mod tests;
+
+use super::npy::{self, NpyError};
+
+/// The fields that stand for a missing number.
+const MISSING: [&str; 5] = ["", "NA", "NaN", "nan", "null"];
+
+/// A matrix read from a file. What is missing is NaN, always with the same bits.
+#[derive(Clone, Debug)]
 pub struct Table {
     columns: usize,
     values: Vec<f64>,
+}
+
+/// Whether a table may have gaps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gaps {
+    Refused,
+    Allowed,
 }
 
 /// A file that is not a table of numbers.
@@ -25,6 +42,35 @@ pub enum TableError {
         column: usize,
         /// The field.
         text: String,
+    },
+    /// A value of an NPY file is not a finite number.
+    #[error("{file}, row {row}, column {column}: {text} is not a finite number")]
+    Value {
+        /// The file.
+        file: String,
+        /// Counted from 1, as lines of text are.
+        row: usize,
+        /// Counted from 1.
+        column: usize,
+        /// The value.
+        text: String,
+    },
+    /// An NPY file is not a table of numbers.
+    #[error("{file}: {why}")]
+    Npy {
+        /// The file.
+        file: String,
+        /// What was found, and what to write.
+        why: NpyError,
+    },
+    /// A Parquet file where only text and NPY are read.
+    #[error(
+        "{file} is a Parquet file; Parquet files are converted when a study is loaded: give CSV or \
+         NPY here"
+    )]
+    Parquet {
+        /// The file.
+        file: String,
     },
     /// A row is shorter or longer than the first.
     #[error(
@@ -58,31 +104,34 @@ pub enum TableError {
     },
 }
 
+/// Gaps in the same places are equal.
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan());
+        self.columns == other.columns
+            && self.values.len() == other.values.len()
+            && self.values.iter().zip(&other.values).all(same)
+    }
+}
+
 impl Table {
-    /// Reads a table; `file` is the name that errors give.
+    /// Reads a table in which every number is there; `file` is the name that errors give.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, TableError> {
-        let text = std::str::from_utf8(bytes).map_err(|error| {
-            let line = bytes[..error.valid_up_to()].split(|&byte| byte == b'\n').count();
-            TableError::NotText { file: file.to_owned(), line }
-        })?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut table = Self { columns: 0, values: Vec::new() };
-        let mut header_possible = true;
-        for (line, text) in (1..).zip(text.lines()) {
-            let text = text.split('#').next().unwrap_or_default().trim();
-            if text.is_empty() {
-                continue;
-            }
-            let header = header_possible && fields(text).all(|field| field.parse::<f64>().is_err());
-            header_possible = false;
-            if !header {
-                table.push(file, line, text)?;
-            }
-        }
-        if table.values.is_empty() {
-            return Err(TableError::Empty { file: file.to_owned() });
-        }
-        Ok(table)
+        Self::read(file, bytes, Gaps::Refused)
+    }
+
+    /// Reads a table in which numbers may be missing: these are NaN.
+    pub fn parse_incomplete(file: &str, bytes: &[u8]) -> Result<Self, TableError> {
+        Self::read(file, bytes, Gaps::Allowed)
+    }
+
+    /// A table of these values, row after row.
+    ///
+    /// # Panics
+    /// Where they do not make up whole rows.
+    pub fn from_values(columns: usize, values: Vec<f64>) -> Self {
+        assert!(columns > 0 && values.len().is_multiple_of(columns), "whole rows");
+        Self { columns, values }
     }
 
     /// Number of rows.
@@ -105,10 +154,65 @@ impl Table {
         &self.values
     }
 
-    fn push(&mut self, file: &str, line: usize, text: &str) -> Result<(), TableError> {
+    fn read(file: &str, bytes: &[u8], gaps: Gaps) -> Result<Self, TableError> {
+        if bytes.starts_with(b"PAR1") {
+            return Err(TableError::Parquet { file: file.to_owned() });
+        }
+        let npy = npy::is_npy(bytes);
+        let read = if npy { Self::read_npy } else { Self::read_text };
+        let table = read(file, bytes, gaps)?;
+        if table.values.is_empty() {
+            return Err(TableError::Empty { file: file.to_owned() });
+        }
+        Ok(table)
+    }
+
+    fn read_npy(file: &str, bytes: &[u8], gaps: Gaps) -> Result<Self, TableError> {
+        let npy::Array { columns, mut values } =
+            npy::read(bytes).map_err(|why| TableError::Npy { file: file.to_owned(), why })?;
+        for (i, value) in values.iter_mut().enumerate() {
+            if value.is_nan() && gaps == Gaps::Allowed {
+                *value = f64::NAN;
+            } else if !value.is_finite() {
+                return Err(TableError::Value {
+                    file: file.to_owned(),
+                    row: i / columns + 1,
+                    column: i % columns + 1,
+                    text: value.to_string(),
+                });
+            }
+        }
+        Ok(Self { columns, values })
+    }
+
+    fn read_text(file: &str, bytes: &[u8], gaps: Gaps) -> Result<Self, TableError> {
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let line = bytes[..error.valid_up_to()].split(|&byte| byte == b'\n').count();
+            TableError::NotText { file: file.to_owned(), line }
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut table = Self { columns: 0, values: Vec::new() };
+        let mut header_possible = true;
+        for (line, text) in (1..).zip(text.lines()) {
+            let text = text.split('#').next().unwrap_or_default().trim();
+            if text.is_empty() {
+                continue;
+            }
+            let header = header_possible && is_header(text);
+            header_possible = false;
+            if !header {
+                table.push(file, line, text, gaps)?;
+            }
+        }
+        Ok(table)
+    }
+
+    fn push(&mut self, file: &str, line: usize, text: &str, gaps: Gaps) -> Result<(), TableError> {
         let before = self.values.len();
         for (column, field) in (1..).zip(fields(text)) {
-            let value = field.parse::<f64>().ok().filter(|value| value.is_finite());
+            let missing = gaps == Gaps::Allowed && MISSING.contains(&field);
+            let number = || field.parse::<f64>().ok().filter(|value| value.is_finite());
+            let value = if missing { Some(f64::NAN) } else { number() };
             self.values.push(value.ok_or_else(|| TableError::Field {
                 file: file.to_owned(),
                 line,
@@ -129,62 +233,15 @@ impl Table {
     }
 }
 
+/// A row in which all numbers are missing is not a header: dropping it would be silent.
+fn is_header(text: &str) -> bool {
+    fields(text).all(|field| field.parse::<f64>().is_err())
+        && !fields(text).all(|field| MISSING.contains(&field))
+}
+
 fn fields(text: &str) -> impl Iterator<Item = &str> {
     let comma = text.contains(',');
     let separator = move |c: char| if comma { c == ',' } else { c.is_whitespace() };
-    // Several blanks in a row separate once; two commas enclose an empty field, which is an error.
+    // Several blanks in a row separate once; two commas enclose an empty field, which is a gap.
     text.split(separator).map(str::trim).filter(move |field| comma || !field.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<Table, TableError> {
-        Table::parse("k.csv", text.as_bytes())
-    }
-
-    fn error(text: &str) -> String {
-        parse(text).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn commas_blanks_headers_and_comments() {
-        let expected = Table { columns: 2, values: vec![1.0, -2.5, 3e-7, 4.0] };
-        for text in [
-            "1,-2.5\n3e-7,4\n",
-            "1 -2.5\n3e-7   4",
-            "\u{feff}x, y\r\n1,\t-2.5\r\n\r\n3e-7 , 4\r\n",
-            "# made by hand\nx y # a header\n1 -2.5 # first\n\n  3e-7\t4  \n",
-        ] {
-            let table = parse(text).unwrap();
-            assert_eq!(table, expected, "{text:?}");
-            assert_eq!((table.rows(), table.columns(), table.row(1)), (2, 2, &[3e-7, 4.0][..]));
-        }
-    }
-
-    #[test]
-    fn errors_name_the_place_and_the_text() {
-        assert_eq!(
-            error("x,y\n1,2\n3,four\n"),
-            "k.csv, line 3, column 2: \"four\" is not a finite number"
-        );
-        assert_eq!(error("1,,2"), "k.csv, line 1, column 2: \"\" is not a finite number");
-        assert_eq!(error("1 nan"), "k.csv, line 1, column 2: \"nan\" is not a finite number");
-        assert_eq!(error("inf"), "k.csv, line 1, column 1: \"inf\" is not a finite number");
-        assert_eq!(
-            error("1 2\n\n3 4 5"),
-            "k.csv, line 3: 3 columns in \"3 4 5\", but 2 in the rows before it"
-        );
-        assert_eq!(error("x,y\n"), "k.csv has no row of numbers; give at least one");
-        assert_eq!(
-            Table::parse("k.csv", b"1\n2\xff\n").unwrap_err().to_string(),
-            "k.csv, line 2: not UTF-8 text; give a CSV file"
-        );
-    }
-
-    #[test]
-    fn a_second_header_is_an_error() {
-        assert!(error("x\ny\n1").starts_with("k.csv, line 2, column 1: \"y\""));
-    }
 }

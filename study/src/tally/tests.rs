@@ -98,11 +98,13 @@ mod counting {
         };
         Measurement {
             t,
-            x: 3,
+            x: Some(3),
             y: 0.2,
             f: 0.1,
             f_star: 2.0,
-            x_star: 4,
+            x_star: Some(4),
+            prior_known: true,
+            expected: None,
             f_range: 9.0,
             zeta: None,
             target: Some(2.0),

@@ -36,6 +36,9 @@ fn estimated(conditions: &Conditions) -> Result<(), String> {
             return Err("a run with the known prior estimates nothing".to_owned());
         }
         Some(Method::Random) => return Err("random search estimates nothing".to_owned()),
+        Some(method @ (Method::Plain | Method::TlsmBo | Method::Box | Method::Niw)) => {
+            return Err(format!("{} has other estimators than the paper's", method.name()));
+        }
         Some(Method::PemBo) | None => {}
     }
     match (conditions.design, conditions.at) {

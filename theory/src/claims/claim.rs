@@ -1,6 +1,6 @@
 //! What a claim is.
 
-use super::{At, Conditions, Context, RegretBound, Setting};
+use super::{At, Barrier, Conditions, Context, RegretBound, Setting};
 use crate::{Delta, Form, Measurement};
 use std::fmt;
 
@@ -173,7 +173,18 @@ impl Claim {
                 budget.at(conditions.delta)
             ));
         }
-        (self.check)(conditions)
+        (self.check)(conditions)?;
+        match conditions.barrier {
+            Some(barrier) if barrier == Barrier::RealData || self.is_about_estimates() => {
+                Err(barrier.reason().to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the claim is about estimators, or about runs that use them.
+    fn is_about_estimates(&self) -> bool {
+        !self.id.starts_with("lemma5") && !matches!(self.test, Test::Invariant { .. })
     }
 
     /// The allowed failure probability, where there is one.

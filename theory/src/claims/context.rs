@@ -37,6 +37,66 @@ pub enum Method {
     KnownPrior,
     /// Nothing: uniform without replacement.
     Random,
+    /// A squared-exponential kernel, its parameters fitted to the run's own observations.
+    Plain,
+    /// The same kernel, fitted to standardised training responses as well.
+    TlsmBo,
+    /// The paper's point estimates, plugged in, with a constant exploration weight.
+    Box,
+    /// The posterior mean of a normal-inverse-Wishart prior on mu and k.
+    Niw,
+}
+
+impl Method {
+    /// Every method, in the order in which they are documented.
+    pub const ALL: [Self; 7] = [
+        Self::PemBo,
+        Self::KnownPrior,
+        Self::Random,
+        Self::Plain,
+        Self::TlsmBo,
+        Self::Box,
+        Self::Niw,
+    ];
+
+    /// The name in study files and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PemBo => "pem-bo",
+            Self::KnownPrior => "known-prior",
+            Self::Random => "random",
+            Self::Plain => "plain",
+            Self::TlsmBo => "tlsm-bo",
+            Self::Box => "box",
+            Self::Niw => "niw",
+        }
+    }
+}
+
+/// What puts a cell outside of the theory, whatever N and T are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Barrier {
+    /// f is a row of real data.
+    RealData,
+    /// Entries of the training data are missing and were filled in.
+    MissingEntries,
+    /// The basis functions are learnt, so that they are not those of the prior.
+    LearntFeatures,
+}
+
+impl Barrier {
+    /// Why a claim is not made behind it.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::RealData => "on real data mu_t, k_t and sigma are unknown",
+            Self::MissingEntries => {
+                "the theory does not cover training data with missing entries that were filled in"
+            }
+            Self::LearntFeatures => {
+                "the theory takes the basis functions as given, and here they are learnt"
+            }
+        }
+    }
 }
 
 /// The acquisition function.
@@ -112,6 +172,8 @@ pub struct Conditions {
     pub rho: Option<f64>,
     /// K, the number of basis functions (compact setting).
     pub basis: Option<u32>,
+    /// What puts the cell outside of the theory.
+    pub barrier: Option<Barrier>,
 }
 
 /// The constants of one (N, delta, form) up to a horizon, each computed once and on demand: a sharp one

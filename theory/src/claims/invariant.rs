@@ -3,7 +3,7 @@
 //! Each comparison allows a fraction of the size of its terms for rounding.
 
 use super::{
-    Claim, Context, Origin, Outcome, Scope, Test,
+    Claim, Context, Origin, Outcome, Scope, Setting, Test,
     applicability::{always, noisy, selects_by_pi, selects_by_ucb},
     outcome,
 };
@@ -141,6 +141,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "μ̂(x*) + ζ_τ√k̂(x*) ≤ μ̂(x_τ) + ζ_τ√k̂(x_τ) where x* is unevaluated",
         latex: r"\hat\mu(x_*)+\zeta_\tau\sqrt{\hat k(x_*)} \le \hat\mu(x_\tau)+\zeta_\tau\sqrt{\hat k(x_\tau)}",
         hypotheses: "GP-UCB, x* not among x_1 .. x_{τ−1}",
+        setting: Some(Setting::Finite),
         test: Test::Invariant { holds: ucb_selection, allowance: ALLOWANCE },
         check: selects_by_ucb,
         ..VARIANCE_CAP
@@ -151,6 +152,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         statement: "(f̂* − μ̂(x_τ))/√k̂(x_τ) ≤ (f̂* − μ̂(x*))/√k̂(x*) where x* is unevaluated",
         latex: r"\frac{\hat f^*-\hat\mu(x_\tau)}{\sqrt{\hat k(x_\tau)}} \le \frac{\hat f^*-\hat\mu(x_*)}{\sqrt{\hat k(x_*)}}",
         hypotheses: "PI, x* not among x_1 .. x_{τ−1}",
+        setting: Some(Setting::Finite),
         test: Test::Invariant { holds: pi_selection, allowance: ALLOWANCE },
         check: selects_by_pi,
         ..VARIANCE_CAP

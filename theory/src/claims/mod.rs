@@ -16,7 +16,9 @@ mod steps;
 mod ucb;
 
 pub use claim::{Budget, Claim, Origin, Outcome, Predicate, Scope, Test};
-pub use context::{Acquisition, At, Conditions, Constants, Context, Design, Method, Setting};
+pub use context::{
+    Acquisition, At, Barrier, Conditions, Constants, Context, Design, Method, Setting,
+};
 
 use crate::Measurement;
 

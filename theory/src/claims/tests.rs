@@ -24,6 +24,7 @@ fn conditions() -> Conditions {
         noise_variance: 0.01,
         rho: Some(30.0),
         basis: None,
+        barrier: None,
     }
 }
 
@@ -32,11 +33,13 @@ fn quiet() -> Measurement {
     let usual = Some(Deviation::new(0.1, 1.0, 1.0));
     Measurement {
         t: 20,
-        x: 3,
+        x: Some(3),
         y: 1.0,
         f: 1.0,
         f_star: 2.0,
-        x_star: 5,
+        x_star: Some(5),
+        prior_known: true,
+        expected: None,
         f_range: 4.0,
         zeta: Some(3.3),
         target: Some(2.0),

@@ -8,15 +8,14 @@ use std::sync::Arc;
 
 use proto::convert::Lease;
 use study::plan::PlannedCell;
-use study::prior::Files;
+use study::prior::{Files, Setting};
 use study::tally::Counter;
 use study::{CellId, Digest, Plan, rows};
-use theory::information::{Bracket, bracket};
 
 use super::recent::Shelf;
-use crate::prior::{MemoryLimit, Prior};
+use crate::prior::MemoryLimit;
+use crate::problem::{Problem, Runs};
 use crate::simd::Cpu;
-use crate::trial::Trials;
 
 /// Counters that are kept.
 const COUNTERS: u64 = 1024;
@@ -46,14 +45,15 @@ impl Known {
 /// A prior, and what is known of its information gain.
 #[derive(Debug)]
 pub(super) struct Ready {
-    pub(super) prior: Prior,
-    bracket: Option<Bracket>,
+    pub(super) problem: Problem,
+    /// rho_t, lower and upper end.
+    information: Vec<(f64, f64)>,
 }
 
 impl Ready {
     /// Its largest structures: the factor, and what there is per point.
     fn bytes(&self) -> u64 {
-        8 * self.prior.size() as u64 * (self.prior.rank() as u64 + 8)
+        8 * self.problem.size() as u64 * (self.problem.rank() as u64 + 8)
     }
 }
 
@@ -69,10 +69,10 @@ pub(super) struct Setup {
 
 impl Setup {
     /// The trials of the cell.
-    pub(super) fn trials(&self) -> Result<Trials<'_>, crate::trial::Error> {
+    pub(super) fn trials(&self) -> Result<Runs<'_>, crate::trial::Error> {
         let PlannedCell { cell, checkpoints, .. } = &self.cell;
         let seed = self.known.plan.study.seed;
-        Trials::new(&self.ready.prior, *cell, seed, checkpoints, self.cpu)
+        self.ready.problem.trials(*cell, seed, checkpoints, self.cpu)
     }
 }
 
@@ -119,14 +119,13 @@ impl Library {
             |built: &Result<Arc<Ready>, String>| built.as_ref().map_or(1, |ready| ready.bytes());
         self.priors.get(key.finish(), bytes, || {
             tracing::debug!(horizon, "builds a prior");
-            let built = Prior::build(spec, &known.files, self.memory);
-            let prior = built.map_err(|error| error.to_string())?;
-            if horizon as usize > prior.size() {
+            let built = Problem::build(spec, &known.files, self.memory);
+            let problem = built.map_err(|error| error.to_string())?;
+            if horizon as usize > problem.size() && spec.setting != Setting::Compact {
                 return Err(format!("T = {horizon} is more than the domain's points"));
             }
-            let (white, noise) = (prior.white, prior.noise_variance);
-            let bracket = bracket(&prior.factor, white, noise, horizon as usize);
-            Ok(Arc::new(Ready { prior, bracket }))
+            let information = problem.information(horizon);
+            Ok(Arc::new(Ready { problem, information }))
         })
     }
 
@@ -136,9 +135,8 @@ impl Library {
             |_| 1,
             || {
                 let rows = rows::rows(&known.plan.study, &cell.cell);
-                let bounds = |t: u32| ready.bracket.as_ref()?.at(t as usize);
-                let rho = |t| bounds(t).map(|bounds| (bounds.lo, bounds.hi));
-                Arc::new(Counter::new(&rows, &cell.cell, ready.prior.c, rho))
+                let rho = |t: u32| ready.information.get(t as usize - 1).copied();
+                Arc::new(Counter::new(&rows, &cell.cell, ready.problem.c(), rho))
             },
         )
     }

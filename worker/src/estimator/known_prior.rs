@@ -43,7 +43,7 @@ impl<const L: usize> Estimator<L> for KnownPrior<'_, L> {
         self.forget();
     }
 
-    fn choose(&self, rule: &Rule<L>) -> [usize; L] {
+    fn choose(&mut self, rule: &Rule<L>) -> [usize; L] {
         let (mean, spread) = (&self.mean, &self.variance);
         self.cpu.run::<L, _>(Argmax { rule, mean, spread, precision: 1.0 })
     }
@@ -60,7 +60,7 @@ impl<const L: usize> Estimator<L> for KnownPrior<'_, L> {
             variance: &mut self.variance,
             rule,
         });
-        Step { next, zero_pivot: [false; L] }
+        Step { next, zero_pivot: [false; L], no_fit: [false; L] }
     }
 
     fn mean(&self, lane: usize, point: usize) -> f64 {

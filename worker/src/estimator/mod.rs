@@ -64,6 +64,8 @@ pub(crate) struct Step<const L: usize> {
     pub(crate) next: [usize; L],
     /// Trials whose pivot was too small to divide by; their later values mean nothing.
     pub(crate) zero_pivot: [bool; L],
+    /// Trials whose kernel could not be fitted; the same.
+    pub(crate) no_fit: [bool; L],
 }
 
 /// mu_hat_t and k_hat_t over the whole domain.
@@ -72,7 +74,7 @@ pub(crate) trait Estimator<const L: usize> {
     fn redraw(&mut self, open: &dyn Fn(Purpose) -> [Stream; L]);
 
     /// The choice under a rule, given the observations so far.
-    fn choose(&self, rule: &Rule<L>) -> [usize; L];
+    fn choose(&mut self, rule: &Rule<L>) -> [usize; L];
 
     /// Conditions on an observation and chooses the next point under `rule`.
     fn observe(&mut self, seen: &Observation<'_, L>, rule: Option<&Rule<L>>) -> Step<L>;

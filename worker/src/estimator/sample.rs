@@ -26,6 +26,11 @@ impl Sample {
 }
 
 impl Sample {
+    /// mu_hat and k_hat.
+    pub(crate) fn moments(&self) -> (&[f64], &[f64]) {
+        (&self.mean, &self.covariance)
+    }
+
     /// k_hat_t = (N-1)/(N-t-1) times what is left of k_hat (paper, section 4.1).
     fn variance(&self, point: usize) -> f64 {
         let left = self.covariance[point * self.mean.len() + point];
@@ -90,7 +95,7 @@ impl<const L: usize> Estimator<L> for Samples<'_, L> {
         }
     }
 
-    fn choose(&self, rule: &Rule<L>) -> [usize; L] {
+    fn choose(&mut self, rule: &Rule<L>) -> [usize; L] {
         std::array::from_fn(|lane| self.lanes[lane].choose(lane, rule))
     }
 
@@ -98,7 +103,8 @@ impl<const L: usize> Estimator<L> for Samples<'_, L> {
         let zero_pivot = std::array::from_fn(|lane| {
             !self.lanes[lane].observe(seen.at.points[lane], seen.values[lane])
         });
-        Step { next: rule.map_or([0; L], |rule| self.choose(rule)), zero_pivot }
+        let next = rule.map_or([0; L], |rule| self.choose(rule));
+        Step { next, zero_pivot, no_fit: [false; L] }
     }
 
     fn mean(&self, lane: usize, point: usize) -> f64 {

@@ -19,11 +19,12 @@ pub struct Points {
 
 impl Points {
     /// Makes the points of a checked domain.
-    pub(super) fn build(spec: &DomainSpec, shape: Shape, files: &Files) -> Result<Self, Invalid> {
+    pub(crate) fn build(spec: &DomainSpec, shape: Shape, files: &Files) -> Result<Self, Invalid> {
         let coordinates = match spec {
             DomainSpec::Grid { .. } => grid(shape),
             DomainSpec::Uniform { seed, .. } => uniform(shape, *seed),
             DomainSpec::Sobol { .. } => sobol::points(shape.points, shape.dimension),
+            DomainSpec::Data { .. } => return Ok(Self::numbered(shape.points)),
             DomainSpec::Points { path } => {
                 files.table("prior.domain.path", path)?.values().to_vec()
             }
@@ -32,7 +33,7 @@ impl Points {
     }
 
     /// 0, 1, 2, .. in one dimension.
-    pub(super) fn numbered(size: usize) -> Self {
+    pub(crate) fn numbered(size: usize) -> Self {
         Self { dimension: 1, coordinates: (0..size).map(|i| i as f64).collect() }
     }
 

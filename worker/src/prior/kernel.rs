@@ -119,6 +119,13 @@ impl<'a> Reader<'a> {
             KernelSpec::Factor { path } => {
                 Node::Factor(self.files.table(&format!("{key}.path"), path)?)
             }
+            KernelSpec::Data { path } => {
+                Node::Centred(centred(self.files.table(&format!("{key}.path"), path)?))
+            }
+            KernelSpec::Cosine { .. } => {
+                let reason = "is of the compact setting; use setting = \"compact\"";
+                return Err(Invalid::Setting { key: key.to_owned(), reason }.into());
+            }
         };
         Ok((Some(node), 0.0))
     }
@@ -202,4 +209,14 @@ impl<'a> Reader<'a> {
         }
         Ok(table)
     }
+}
+/// M rows of N columns: the centred columns of the rewards over sqrt(N - 1), so that products of rows are
+/// their sample covariances.
+fn centred(rewards: &Table) -> Table {
+    let scale = 1.0 / ((rewards.rows() - 1) as f64).sqrt();
+    let means = super::mean::of_columns(rewards);
+    let column = |j: usize| (0..rewards.rows()).map(move |i| rewards.row(i)[j]);
+    let entries = (0..rewards.columns())
+        .flat_map(|j| column(j).map(|value| (value - means[j]) * scale).collect::<Vec<_>>());
+    Table::from_values(rewards.rows(), entries.collect())
 }

@@ -2,7 +2,7 @@
 
 use super::Points;
 use std::f64::consts::TAU;
-use study::prior::{Files, Invalid, MeanSpec};
+use study::prior::{Files, Invalid, MeanSpec, Table};
 
 /// mu(x_i) for i = 0 .. M - 1.
 pub(super) fn values(spec: &MeanSpec, points: &Points, files: &Files) -> Result<Vec<f64>, Invalid> {
@@ -21,5 +21,17 @@ pub(super) fn values(spec: &MeanSpec, points: &Points, files: &Files) -> Result<
             points.iter().map(at).collect()
         }
         MeanSpec::File { path } => files.table("prior.mean.path", path)?.values().to_vec(),
+        MeanSpec::Data { path, sense } => {
+            let means = of_columns(files.table("prior.mean.path", path)?);
+            means.into_iter().map(|mean| sense.sign() * mean).collect()
+        }
     })
+}
+
+/// The mean of every column.
+pub(super) fn of_columns(table: &Table) -> Vec<f64> {
+    let mean = |j: usize| {
+        (0..table.rows()).fold(0.0, |sum, i| sum + table.row(i)[j]) / table.rows() as f64
+    };
+    (0..table.columns()).map(mean).collect()
 }

@@ -57,9 +57,9 @@ pub enum Error {
     /// A value is out of range, or a file has another shape.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// A prior of basis functions has no points to build it on.
-    #[error("prior.setting = \"compact\" cannot be run yet; use \"finite\"")]
-    Compact,
+    /// A specification of another setting.
+    #[error("setting = \"{0}\" has no prior on the points of a finite domain")]
+    OtherSetting(&'static str),
     /// The kernel has no form smooth part + w I.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -122,8 +122,8 @@ impl From<cholesky::Error> for Error {
 impl Prior {
     /// Checks the specification and builds the prior within the memory limit.
     pub fn build(spec: &PriorSpec, files: &Files, limit: MemoryLimit) -> Result<Self, Error> {
-        if spec.setting == Setting::Compact {
-            return Err(Error::Compact);
+        if spec.setting != Setting::Finite {
+            return Err(Error::OtherSetting(spec.ground().name()));
         }
         let shape = spec.validate(files)?;
         limit.admit(shape, 0)?;

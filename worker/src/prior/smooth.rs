@@ -19,11 +19,24 @@ pub(super) enum Profile {
 /// An expression without white parts.
 #[derive(Clone, Debug)]
 pub(super) enum Node<'a> {
-    Stationary { profile: Profile, lengthscale: Vec<f64>, variance: f64 },
-    Periodic { lengthscale: Vec<f64>, period: f64, variance: f64 },
-    Linear { variance: f64, offset: f64 },
+    Stationary {
+        profile: Profile,
+        lengthscale: Vec<f64>,
+        variance: f64,
+    },
+    Periodic {
+        lengthscale: Vec<f64>,
+        period: f64,
+        variance: f64,
+    },
+    Linear {
+        variance: f64,
+        offset: f64,
+    },
     Matrix(&'a Table),
     Factor(&'a Table),
+    /// Centred rewards, a row for each point.
+    Centred(Table),
     Sum(Vec<Node<'a>>),
     Product(Vec<Node<'a>>),
 }
@@ -92,6 +105,9 @@ impl Node<'_> {
             Self::Factor(table) => {
                 (0..points.size()).map(|i| dot(table.row(i), table.row(i))).collect()
             }
+            Self::Centred(table) => {
+                (0..points.size()).map(|i| dot(table.row(i), table.row(i))).collect()
+            }
             Self::Sum(parts) => combine(parts, |part| part.diagonal(points), |a, b| a + b),
             Self::Product(parts) => combine(parts, |part| part.diagonal(points), |a, b| a * b),
         }
@@ -124,11 +140,8 @@ impl Node<'_> {
                 }
             }
             Self::Matrix(table) => out.copy_from_slice(table.row(j)),
-            Self::Factor(table) => {
-                for (i, out) in out.iter_mut().enumerate() {
-                    *out = dot(table.row(i), table.row(j));
-                }
-            }
+            Self::Factor(table) => products(table, j, out),
+            Self::Centred(table) => products(table, j, out),
             Self::Sum(parts) => out.copy_from_slice(&combine(parts, whole, |a, b| a + b)),
             Self::Product(parts) => out.copy_from_slice(&combine(parts, whole, |a, b| a * b)),
         }
@@ -141,6 +154,12 @@ fn squared_sum(x: &[f64], y: &[f64], lengthscale: &[f64], map: impl Fn(f64) -> f
         let scaled = map(x - y) / l;
         sum + scaled * scaled
     })
+}
+
+fn products(table: &Table, j: usize, out: &mut [f64]) {
+    for (i, out) in out.iter_mut().enumerate() {
+        *out = dot(table.row(i), table.row(j));
+    }
 }
 
 fn dot(x: &[f64], y: &[f64]) -> f64 {

@@ -78,6 +78,11 @@ impl Stream {
         open_uniform(self.retry())
     }
 
+    /// A uniform number in [0, 1).
+    pub fn uniform(&mut self) -> f64 {
+        unit(self.words.next_u64())
+    }
+
     /// A uniform integer below `bound`, without bias (Lemire's multiplication, with rejection).
     ///
     /// # Panics

@@ -75,7 +75,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             _ => Purpose::Probe,
         };
         let mut order = open(order).map(|stream| Shuffle::new(prior.size(), stream));
-        let probing = trials.cell.policy.training().is_some();
+        let probing = trials.cell.policy.estimates();
         let probes = std::array::from_fn(|lane| {
             if probing { order[lane].draw().expect("a domain has at least one point") } else { 0 }
         });
@@ -132,18 +132,19 @@ impl<'a, const L: usize> Lockstep<'a, L> {
     /// The rule by which evaluation t is chosen.
     fn rule(&self, t: u32) -> Option<Rule<L>> {
         match self.trials.cell.policy {
-            Policy::PemUcb { .. } | Policy::KnownUcb { .. } => {
-                self.trials.zetas.get(t as usize - 1).map(|&zeta| Rule::Ucb { zeta })
-            }
-            Policy::PemPi { gap, .. } | Policy::KnownPi { gap } => {
-                Some(Rule::Pi { target: std::array::from_fn(|lane| self.tally[lane].f_star + gap) })
-            }
             Policy::Fixed(_) | Policy::Random => None,
+            policy => match policy.gap() {
+                Some(gap) => {
+                    let target = std::array::from_fn(|lane| self.tally[lane].f_star + gap);
+                    Some(Rule::Pi { target })
+                }
+                None => self.trials.zetas.get(t as usize - 1).map(|&zeta| Rule::Ucb { zeta }),
+            },
         }
     }
 
     fn first_choice(&mut self) -> Option<[usize; L]> {
-        match (self.rule(1), &self.estimator) {
+        match (self.rule(1), &mut self.estimator) {
             (Some(rule), Some(estimator)) => Some(estimator.choose(&rule)),
             _ => self.draw_order(),
         }
@@ -198,14 +199,18 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         let prior = self.trials.prior;
         let tally = &self.tally[lane];
         let star = self.truth_at_star(lane);
-        let estimated = self.estimator.as_ref().map(|estimator| {
-            if self.trials.cell.policy.training().is_none() {
-                return EstimatedAtTau {
+        let policy = &self.trials.cell.policy;
+        let estimated = self.estimator.as_ref().and_then(|estimator| {
+            if policy.training().is_none() {
+                return Some(EstimatedAtTau {
                     mean_star: star.mean,
                     variance_star: star.variance + prior.noise_variance,
                     mean_tau: truth.mean,
                     variance_tau: truth.variance + prior.noise_variance,
-                };
+                });
+            }
+            if !policy.estimates() {
+                return None;
             }
             // At an observed point the estimator interpolates.
             let (mean_star, variance_star) = match tally.star_value {
@@ -214,12 +219,12 @@ impl<'a, const L: usize> Lockstep<'a, L> {
                     (estimator.mean(lane, tally.x_star), estimator.variance(lane, tally.x_star))
                 }
             };
-            EstimatedAtTau {
+            Some(EstimatedAtTau {
                 mean_star,
                 variance_star,
                 mean_tau: estimator.mean(lane, point),
                 variance_tau: estimator.variance(lane, point),
-            }
+            })
         });
         AtTau {
             tau: t,
@@ -246,6 +251,11 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             for (tally, zero_pivot) in self.tally.iter_mut().zip(step.zero_pivot) {
                 if zero_pivot {
                     tally.fail(Failure::ZeroPivot { step: t });
+                }
+            }
+            for (tally, no_fit) in self.tally.iter_mut().zip(step.no_fit) {
+                if no_fit {
+                    tally.fail(Failure::NoFit { step: t });
                 }
             }
             chosen = rule.map(|_| step.next);
@@ -287,7 +297,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         let prior = self.trials.prior;
         let seen = observed(prior, here, lane, y);
         let (mut probe, mut star, mut next, mut at_seen) = (None, None, None, None);
-        if self.trials.cell.policy.training().is_some() {
+        if self.trials.cell.policy.estimates() {
             if self.probe_left[lane] {
                 let truth = unobserved(prior, &self.probe, lane);
                 probe = Some(self.deviation(lane, t, self.probe.points[lane], truth)?);
@@ -310,11 +320,12 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         let point = here.points[lane];
         Ok(Measurement {
             t,
-            x: point as u32,
+            x: Some(point as u32),
             y,
             f: self.f[point * L + lane],
             f_star: tally.f_star,
-            x_star: tally.x_star as u32,
+            x_star: Some(tally.x_star as u32),
+            prior_known: true,
             f_range: tally.f_range,
             zeta: self.trials.zetas.get(t as usize - 1).copied(),
             target: tally.target,
@@ -322,6 +333,7 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             simple_regret: tally.f_star - tally.f_at_y_max,
             cumulative_regret: tally.cumulative_regret,
             probe,
+            expected: None,
             star,
             next,
             observed: at_seen,

@@ -5,9 +5,11 @@
 //! cell run in lockstep groups that share the sweeps over the prior's factor; no trial's bits depend
 //! on the group that it ran in, on the CPU, or on how many steps follow a checkpoint.
 
+mod compact;
 mod determinant;
 mod draw;
 mod lockstep;
+mod rows;
 mod shuffle;
 mod tally;
 mod trace;
@@ -15,15 +17,19 @@ mod truth;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use study::cell::{Cell, Estimator, Policy, Training};
+use study::cell::{Cell, Estimator, Policy, Rival, RivalRule, Training};
 use study::{Failure, Record};
 use theory::theorem2;
 
+use crate::gp::Distances;
+use crate::method::box_bo;
 use crate::posterior::Gram;
-use crate::prior::Prior;
+use crate::prior::{Points, Prior};
 use crate::simd::Cpu;
 use lockstep::Lockstep;
 
+pub use compact::CompactTrials;
+pub use rows::RowTrials;
 pub use trace::{Belief, Trace, Traced};
 
 /// Trials per lockstep group, unless the domain is too large for that many.
@@ -92,6 +98,17 @@ pub enum Error {
         /// What it needs.
         gibibytes: f64,
     },
+    /// Too many points for a method with a kernel.
+    #[error(
+        "M = {points} points are too many for a method that keeps the distances between all; use at most {MOST_DISTANCES}"
+    )]
+    TooManyPoints {
+        /// M.
+        points: usize,
+    },
+    /// Inputs that a kernel cannot take.
+    #[error("the inputs have no kernel: {0}; rescale them")]
+    Inputs(String),
     /// The cell's noise is not that of the prior.
     #[error("the cell's noise variance {cell} is not the prior's {prior}")]
     OtherPrior {
@@ -111,6 +128,8 @@ pub struct Trials<'a> {
     cpu: Cpu,
     /// Where points are located by it.
     gram: Option<Gram>,
+    /// Where a method has a kernel on the inputs.
+    distances: Option<Distances>,
     /// zeta_t for t = 1..=T+1; empty where the policy has none, shorter where the last does not exist.
     zetas: Vec<f64>,
 }
@@ -124,11 +143,7 @@ impl<'a> Trials<'a> {
         checkpoints: &'a [u32],
         cpu: Cpu,
     ) -> Result<Self, Error> {
-        let ascending = checkpoints.windows(2).all(|pair| pair[0] < pair[1]);
-        let horizon = match (checkpoints.first(), checkpoints.last()) {
-            (Some(&first), Some(&last)) if first > 0 && ascending => last,
-            _ => return Err(Error::Checkpoints(checkpoints.to_vec())),
-        };
+        let horizon = ascending(checkpoints)?;
         let points = prior.factor.rows();
         if horizon as usize > points {
             return Err(Error::HorizonBeyondDomain { horizon, points });
@@ -157,7 +172,10 @@ impl<'a> Trials<'a> {
         // The known prior's posterior over the whole domain needs directions.
         let known = matches!(cell.policy, Policy::KnownUcb { .. } | Policy::KnownPi { .. });
         let gram = if known { None } else { Gram::new(prior, cpu) };
-        Ok(Self { prior, cell, seed, checkpoints, cpu, gram, zetas })
+        let kernel =
+            matches!(cell.policy, Policy::Rival { rival: Rival::Plain | Rival::TlsmBo, .. });
+        let distances = if kernel { Some(distances(&prior.points)?) } else { None };
+        Ok(Self { prior, cell, seed, checkpoints, cpu, gram, distances, zetas })
     }
 
     /// Runs replicates, given in ascending order, and hands over their records, in order of replicate
@@ -181,7 +199,8 @@ impl<'a> Trials<'a> {
 
     /// How many trials run in lockstep: fewer where the domain is large, and one for the oracles.
     pub fn lanes(&self) -> usize {
-        let oracle = self.cell.policy.training().is_some_and(|t| t.estimator != Estimator::Wishart);
+        let oracle = self.cell.policy.training().is_some_and(|t| t.estimator != Estimator::Wishart)
+            || matches!(self.cell.policy, Policy::Rival { rival: Rival::Plain, .. });
         let (points, rank) = (self.prior.factor.rows(), self.prior.factor.rank());
         let bytes = LANES * 8 * (points * DOUBLES_PER_POINT + rank * rank);
         if oracle || bytes > GROUP_BYTES { 1 } else { LANES }
@@ -245,12 +264,37 @@ impl<'a> Trials<'a> {
     }
 }
 
+/// The last of checkpoints that ascend from 1 on.
+fn ascending(checkpoints: &[u32]) -> Result<u32, Error> {
+    let ascending = checkpoints.windows(2).all(|pair| pair[0] < pair[1]);
+    match (checkpoints.first(), checkpoints.last()) {
+        (Some(&first), Some(&last)) if first > 0 && ascending => Ok(last),
+        _ => Err(Error::Checkpoints(checkpoints.to_vec())),
+    }
+}
+
+/// Distances between all points, for methods with a kernel on them.
+fn distances(points: &Points) -> Result<Distances, Error> {
+    let size = points.size();
+    if size > MOST_DISTANCES {
+        return Err(Error::TooManyPoints { points: size });
+    }
+    let coordinates: Vec<f64> = points.iter().flatten().copied().collect();
+    Distances::new(points.dimension(), &coordinates)
+        .map_err(|error| Error::Inputs(error.to_string()))
+}
+
+/// The most points for which all distances are kept: half a gibibyte.
+const MOST_DISTANCES: usize = 8192;
+
 /// Bytes of one trial's largest structures.
 fn trial_bytes(prior: &Prior, policy: &Policy, horizon: u32) -> f64 {
     let (points, rank) = (prior.size() as f64, prior.rank() as f64);
     let oracle = match policy.training() {
         Some(Training { estimator: Estimator::Dense, .. }) => 4.0 * points * points,
-        Some(Training { estimator: Estimator::Simulated, n }) => points * (points + n as f64),
+        Some(Training { estimator: Estimator::Simulated | Estimator::Completed { .. }, n }) => {
+            points * (points + n as f64)
+        }
         _ => 0.0,
     };
     let state = points * DOUBLES_PER_POINT as f64 + rank * (rank + 2.0 * f64::from(horizon));
@@ -266,6 +310,13 @@ fn exploration_weights(policy: &Policy, horizon: u32) -> Result<Vec<f64>, Error>
                 theorem2::zeta(training.n, step, delta, constants.form())
             }
             Policy::KnownUcb { delta } => Some(theorem2::zeta_known_prior(delta)),
+            // As in the paper's experiments (appendix): the same zeta_t as PEM-BO.
+            Policy::Rival { training, rule: RivalRule::Ucb { delta, constants }, .. } => {
+                theorem2::zeta(training.n, step, delta, constants.form())
+            }
+            Policy::Rival { training, rule: RivalRule::Weight(weight), .. } => {
+                (training.n > u64::from(step)).then(|| box_bo::weight(weight, training.n, step))
+            }
             _ => return Ok(weights),
         };
         match (weight, policy.training(), policy.delta()) {
@@ -283,7 +334,7 @@ fn exploration_weights(policy: &Policy, horizon: u32) -> Result<Vec<f64>, Error>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use study::cell::PolicyConstants;
+    use study::cell::{Ground, PolicyConstants};
     use theory::{Delta, Factor};
 
     fn prior() -> Prior {
@@ -292,7 +343,7 @@ mod tests {
 
     fn refusal(policy: Policy, checkpoints: &[u32]) -> String {
         let prior = prior();
-        let cell = Cell { shape: [0; 32], noise_variance: 0.1, policy };
+        let cell = Cell { shape: [0; 32], noise_variance: 0.1, ground: Ground::Finite, policy };
         let Err(error) = Trials::new(&prior, cell, 1, checkpoints, Cpu::detect()) else {
             panic!("{policy:?} at {checkpoints:?} should be refused");
         };
@@ -321,7 +372,12 @@ mod tests {
             assert!(pi.contains(&format!("pi_gap = {gap}")), "{pi}");
         }
         let prior = prior();
-        let cell = Cell { shape: [0; 32], noise_variance: 0.2, policy: Policy::Random };
+        let cell = Cell {
+            shape: [0; 32],
+            noise_variance: 0.2,
+            ground: Ground::Finite,
+            policy: Policy::Random,
+        };
         assert!(Trials::new(&prior, cell, 1, &[1], Cpu::detect()).is_err());
     }
 
@@ -329,7 +385,12 @@ mod tests {
     fn an_oracle_that_does_not_fit_is_refused() {
         let prior = Prior::from_factor(Factor::from_columns(100_000, &[]), 1.0, 0.1);
         let dense = Training { n: 10, estimator: Estimator::Dense };
-        let cell = Cell { shape: [0; 32], noise_variance: 0.1, policy: Policy::Fixed(dense) };
+        let cell = Cell {
+            shape: [0; 32],
+            noise_variance: 0.1,
+            ground: Ground::Finite,
+            policy: Policy::Fixed(dense),
+        };
         let error = Trials::new(&prior, cell, 1, &[1], Cpu::detect()).err().unwrap().to_string();
         assert!(error.contains("M = 100000") && error.contains("wishart"), "{error}");
     }
@@ -338,7 +399,12 @@ mod tests {
     #[test]
     fn a_panic_is_a_failed_record_of_its_trial() {
         let prior = Prior { mean: vec![0.0; 40], ..prior() };
-        let cell = Cell { shape: [0; 32], noise_variance: 0.1, policy: Policy::Random };
+        let cell = Cell {
+            shape: [0; 32],
+            noise_variance: 0.1,
+            ground: Ground::Finite,
+            policy: Policy::Random,
+        };
         let trials = Trials::new(&prior, cell, 1, &[1, 2], Cpu::detect()).unwrap();
         let mut records = Vec::new();
         trials.run(0..3, &mut |record| records.push(record));
@@ -351,7 +417,12 @@ mod tests {
     fn lanes_shrink_as_the_domain_grows() {
         let lanes = |rows: usize| {
             let prior = Prior::from_factor(Factor::from_columns(rows, &[]), 1.0, 0.1);
-            let cell = Cell { shape: [0; 32], noise_variance: 0.1, policy: Policy::Random };
+            let cell = Cell {
+                shape: [0; 32],
+                noise_variance: 0.1,
+                ground: Ground::Finite,
+                policy: Policy::Random,
+            };
             Trials::new(&prior, cell, 1, &[1], Cpu::detect()).unwrap().lanes()
         };
         assert_eq!((lanes(1000), lanes(1_000_000)), (LANES, 1));

@@ -24,6 +24,8 @@ pub(super) struct Tally {
     pub(super) determinant: Option<Determinant>,
     pub(super) at_tau: Option<AtTau>,
     pub(super) chosen: Vec<usize>,
+    /// The last observation.
+    pub(super) last_value: f64,
     pub(super) failure: Option<Failure>,
 }
 
@@ -55,13 +57,21 @@ impl Tally {
             determinant: None,
             at_tau: None,
             chosen: Vec::new(),
+            last_value: 0.0,
             failure: None,
         }
+    }
+
+    /// For a function on a box, whose maximum and range were found by search.
+    pub(super) fn of_range(f_star: f64, f_range: f64) -> Self {
+        let tally = Self::new(std::iter::empty());
+        Self { f_star, x_star: usize::MAX, f_range, ..tally }
     }
 
     /// Takes in an observation y of f at `point`.
     pub(super) fn observe(&mut self, point: usize, f: f64, y: f64) {
         self.chosen.push(point);
+        self.last_value = y;
         self.cumulative_regret += self.f_star - f;
         if y > self.y_max {
             (self.y_max, self.f_at_y_max) = (y, f);

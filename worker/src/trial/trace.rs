@@ -138,7 +138,7 @@ impl Trace<'_> {
         let t = self.seen.len() as u32 + 1;
         let record = self.records.get(self.seen.len()).filter(|record| record.t == t)?;
         let measured = record.outcome.ok()?;
-        let (x, y) = (measured.x as usize, measured.y);
+        let (x, y) = (measured.x? as usize, measured.y);
         let (truth, estimate) = (self.truth(x), self.estimate(x));
         let rule = self.rule(t);
         let acquisition = rule.zip(estimate).map(|(rule, e)| rule.value(0, e.mean, e.variance));
@@ -178,13 +178,11 @@ impl Trace<'_> {
     /// The rule by which evaluation t is chosen.
     fn rule(&self, t: u32) -> Option<Rule<1>> {
         match self.trials.cell.policy {
-            Policy::PemUcb { .. } | Policy::KnownUcb { .. } => {
-                self.trials.zetas.get(t as usize - 1).map(|&zeta| Rule::Ucb { zeta })
-            }
-            Policy::PemPi { gap, .. } | Policy::KnownPi { gap } => {
-                Some(Rule::Pi { target: [self.f_star + gap] })
-            }
             Policy::Fixed(_) | Policy::Random => None,
+            policy => match policy.gap() {
+                Some(gap) => Some(Rule::Pi { target: [self.f_star + gap] }),
+                None => self.trials.zetas.get(t as usize - 1).map(|&zeta| Rule::Ucb { zeta }),
+            },
         }
     }
 }

@@ -5,7 +5,6 @@ use study::rows::{Row, rows};
 use study::tally::{Contexts, contexts};
 use theory::Measurement;
 use theory::claims::{self, Outcome, Test};
-use theory::information::bracket;
 
 use super::Trial;
 
@@ -53,16 +52,16 @@ pub(super) struct Tested {
 pub(super) fn judge(trial: &Trial<'_>) -> Vec<Tested> {
     let (cell, prior) = (&trial.cell.cell, &trial.prior);
     let horizon = trial.cell.checkpoints.last().copied().unwrap_or(0);
-    let bracket = bracket(&prior.factor, prior.white, prior.noise_variance, horizon as usize);
-    let rho = |t: u32| bracket.as_ref()?.at(t as usize).map(|rho| (rho.lo, rho.hi));
+    let information = prior.information(horizon);
+    let rho = |t: u32| information.get(t as usize - 1).copied();
     let listed = rows(&trial.loaded.plan.study, cell);
-    let contexts = contexts(&listed, cell, prior.c, rho);
+    let contexts = contexts(&listed, cell, prior.c(), rho);
     let mut found = Vec::new();
     for (row, contexts) in listed.iter().zip(&contexts) {
         found.extend(measured(trial, row.t).and_then(|m| tested(row, contexts, m)));
     }
     for row in invariants(trial) {
-        let refuting = row.context(cell, prior.c, rho(row.t).map(|(_, upper)| upper));
+        let refuting = row.context(cell, prior.c(), rho(row.t).map(|(_, upper)| upper));
         if row.claim.applies(&refuting).is_ok() {
             let contexts = Contexts { refuting, confirming: None };
             found.extend(measured(trial, row.t).and_then(|m| tested(&row, &contexts, m)));

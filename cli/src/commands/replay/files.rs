@@ -40,9 +40,11 @@ pub(super) fn write(trial: &Trial<'_>, dir: &Path) -> anyhow::Result<()> {
         .map_err(|error| BadInput(format!("cannot create {}: {error}", dir.display())))?;
     let horizon = trial.cell.checkpoints.last().copied().unwrap_or(0);
     let every: Vec<u32> = (1..=horizon).collect();
-    let trials = trials(trial.loaded, trial.cell, &trial.prior, &every)?;
+    let runs = trials(trial.loaded, trial.cell, &trial.prior, &every)?;
+    let (Some(trials), Some(prior)) = (runs.finite(), trial.prior.finite()) else {
+        anyhow::bail!("only trials on a finite domain are traced");
+    };
     let mut trace = trials.trace(trial.address.replicate);
-    let prior = &trial.prior;
     domain(prior, &trace, dir)?;
     let has_factor = prior.size().saturating_mul(prior.rank()) <= MOST_ENTRIES;
     if has_factor {
@@ -89,10 +91,10 @@ fn summary(
         "replicate": trial.address.replicate,
         "label": plan.label(trial.cell),
         "N": trial.cell.cell.policy.training().map(|training| training.n),
-        "sigma^2": trial.prior.noise_variance,
-        "c": trial.prior.c,
+        "sigma^2": trial.prior.noise_variance(),
+        "c": trial.prior.c(),
         "rank": trial.prior.rank(),
-        "w": trial.prior.white,
+        "w": trial.prior.finite().map_or(0.0, |prior| prior.white),
         "parameters": report::parameters(trial),
         "prior": report::prior(trial)?,
         "x_star": trace.x_star(),
@@ -160,7 +162,7 @@ fn one_step(file: &mut Csv, step: &Traced) -> anyhow::Result<()> {
 /// The trial's points and x*, ascending.
 fn looked_at(trace: &Trace<'_>) -> Vec<usize> {
     let measured = trace.records().iter().filter_map(|record| record.outcome.as_ref().ok());
-    let mut points: Vec<usize> = measured.map(|m| m.x as usize).collect();
+    let mut points: Vec<usize> = measured.filter_map(|m| m.x).map(|x| x as usize).collect();
     points.push(trace.x_star());
     points.sort_unstable();
     points.dedup();

@@ -74,12 +74,12 @@ pub(super) fn prior(trial: &Trial<'_>) -> anyhow::Result<Value> {
     let prior = &trial.prior;
     Ok(json!({
         "M": prior.size(),
-        "d": prior.points.dimension(),
+        "d": prior.points().dimension(),
         "rank": prior.rank(),
-        "white": prior.white,
-        "noise_variance": prior.noise_variance,
-        "c": prior.c,
-        "residual": prior.residual,
+        "white": prior.finite().map_or(0.0, |prior| prior.white),
+        "noise_variance": prior.noise_variance(),
+        "c": prior.c(),
+        "residual": prior.finite().map_or(0.0, |prior| prior.residual),
         "spec": serde_json::to_value(&trial.loaded.plan.priors[trial.cell.prior].spec)?,
     }))
 }
@@ -149,15 +149,16 @@ pub(super) fn words(
         report.seed,
         report.label,
         prior.size(),
-        prior.points.dimension(),
+        prior.points().dimension(),
         prior.rank(),
-        significant(prior.white, 6),
-        significant(prior.noise_variance, 6),
-        significant(prior.c, 6),
+        significant(prior.finite().map_or(0.0, |prior| prior.white), 6),
+        significant(prior.noise_variance(), 6),
+        significant(prior.c(), 6),
     );
     if let Some(m) = trial.records.iter().find_map(|record| record.outcome.as_ref().ok()) {
         let (f_star, range) = (significant(m.f_star, 6), significant(m.f_range, 6));
-        _ = writeln!(text, "f      max f = {f_star} at x* = {}, max f - min f = {range}", m.x_star);
+        let at = m.x_star.map_or(String::new(), |x_star| format!(" at x* = {x_star}"));
+        _ = writeln!(text, "f      max f = {f_star}{at}, max f - min f = {range}");
     }
     _ = write!(text, "\n{}{}\n{}", checkpoints(trial), failures(trial), judged(claims));
     if let Some(dir) = trace {

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use study::Batch;
 use study::plan::PlannedCell;
 use worker::Cpu;
-use worker::prior::Prior;
+use worker::problem::Problem;
 use worker::trial::{LANES, Trials};
 
 use super::difference::{Difference, differences};
@@ -36,7 +36,7 @@ struct Work<'a> {
     jobs: Vec<Job<'a>>,
     next: AtomicUsize,
     /// Priors in use, so that memory follows threads and not the size of the study.
-    priors: Vec<Mutex<Weak<Prior>>>,
+    priors: Vec<Mutex<Weak<Problem>>>,
     bar: ProgressBar,
 }
 
@@ -103,7 +103,7 @@ impl Work<'_> {
     /// Takes jobs until none is left, or until one cannot be done.
     fn run(&self) -> anyhow::Result<Vec<(usize, Difference)>> {
         let mut found = Vec::new();
-        let mut held: Option<(usize, Arc<Prior>)> = None;
+        let mut held: Option<(usize, Arc<Problem>)> = None;
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = self.jobs.get(at) else { return Ok(found) };
@@ -123,10 +123,10 @@ impl Work<'_> {
         self.next.store(self.jobs.len(), Ordering::Relaxed);
     }
 
-    fn compute(&self, job: &Job<'_>, prior: &Prior) -> anyhow::Result<Batch> {
+    fn compute(&self, job: &Job<'_>, prior: &Problem) -> anyhow::Result<Batch> {
         let plan = &self.loaded.plan;
         let (cell, seed) = (job.planned.cell, plan.study.seed);
-        let trials = Trials::new(prior, cell, seed, job.checkpoints, Cpu::detect());
+        let trials = prior.trials(cell, seed, job.checkpoints, Cpu::detect());
         let trials = trials.map_err(|error| BadInput(format!("{}: {error}", plan.study.file)))?;
         let mut batch = Batch::new(job.planned.id);
         trials.run(job.replicates.iter().copied(), &mut |record| batch.push(&record));
@@ -134,7 +134,7 @@ impl Work<'_> {
     }
 
     /// The prior that another thread has, or a new one; threads that want the same wait for it.
-    fn prior(&self, index: usize) -> anyhow::Result<Arc<Prior>> {
+    fn prior(&self, index: usize) -> anyhow::Result<Arc<Problem>> {
         let mut slot = self.priors[index].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(prior) = slot.upgrade() {
             return Ok(prior);

@@ -41,7 +41,7 @@ fn unknown_keys_are_refused_with_a_suggestion() {
             "delta = [",
             "Delta = [",
             "s.toml:19: grid.Delta is not a key of study files; did you mean delta? valid are N, T, \
-             delta, design, method, acquisition, policy_constants and dotted keys such as \
+             delta, design, method, acquisition, policy_constants, missing, portion and dotted keys such as \
              \"prior.noise_variance\"",
         ),
         (
@@ -73,14 +73,14 @@ fn names_are_refused_with_a_suggestion() {
             "\"known-prior\"",
             "\"known_prior\"",
             "s.toml:21: grid.method = \"known_prior\" is not known here; did you mean known-prior? \
-             valid are pem-bo, known-prior, random",
+             valid are pem-bo, known-prior, random, plain, tlsm-bo, box, niw",
         ),
         (
             "squared-exponential",
             "squared-exponetial",
             "s.toml:11: prior.kernel.kind = \"squared-exponetial\" is not known here; did you mean \
              squared-exponential? valid are squared-exponential, matern12, matern32, matern52, \
-             rational-quadratic, periodic, linear, white, sum, product, matrix, factor",
+             rational-quadratic, periodic, linear, white, sum, product, matrix, factor, ..",
         ),
         (
             "\"checkpoints\"",
@@ -102,8 +102,9 @@ fn names_are_refused_with_a_suggestion() {
         ),
         (
             "setting = \"finite\"",
-            "setting = \"compact\"",
-            "s.toml:9: prior.setting = \"compact\" cannot be run yet; use \"finite\"",
+            "setting = \"infinite\"",
+            "s.toml:9: prior.setting = \"infinite\" is not known here; did you mean finite? valid are \
+             finite, compact, data",
         ),
     ]);
 }
@@ -187,7 +188,7 @@ fn axes_and_claims_are_refused_with_what_would_be_valid() {
             "N = [200, 500, 2000]\n",
             "",
             "s.toml:16: grid.N is missing; give for example N = [200, 500] (method \"pem-bo\" \
-             estimates from them)",
+             uses them)",
         ),
         (
             "delta = [0.05,",
@@ -203,7 +204,7 @@ fn axes_and_claims_are_refused_with_what_would_be_valid() {
         (
             "pi_gap = 0.0",
             "pi_gap = -0.5",
-            "s.toml:27: policy.pi_gap = -0.5 is negative; PI's target is an upper bound of f, so gap \
+            "s.toml:27: policy.pi_gap = -0.5 is negative; PI's target is an upper bound of f, so pi_gap \
              >= 0",
         ),
         (

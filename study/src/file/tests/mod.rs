@@ -137,6 +137,7 @@ fn the_schema_is_that_of_the_types() {
         Takes::Numbers => "[0.5]",
         Takes::Count => "1",
         Takes::Path => "\"a.csv\"",
+        Takes::Sense => "\"min\"",
         Takes::Kernels => "[{ kind = \"white\" }]",
     };
     for (section, kinds) in [("domain", DOMAINS), ("kernel", KERNELS), ("mean", MEANS)] {

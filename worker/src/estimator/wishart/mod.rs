@@ -178,7 +178,7 @@ impl<const L: usize> Estimator<L> for Wishart<'_, L> {
         self.begin();
     }
 
-    fn choose(&self, rule: &Rule<L>) -> [usize; L] {
+    fn choose(&mut self, rule: &Rule<L>) -> [usize; L] {
         let (mean, spread) = (&self.mean, &self.residual);
         self.cpu.run::<L, _>(Argmax { rule, mean, spread, precision: self.precision() })
     }
@@ -203,7 +203,7 @@ impl<const L: usize> Estimator<L> for Wishart<'_, L> {
         let outside = self.n - self.t as u64 - self.frame.columns() as u64;
         self.frame.reveal(self.cpu, &chosen, outside, &mut self.streams.steps);
 
-        let mut step = Step { next: [0; L], zero_pivot: [false; L] };
+        let mut step = Step { next: [0; L], zero_pivot: [false; L], no_fit: [false; L] };
         let mut gain = [0.0; L];
         for (lane, &at) in entry.iter().enumerate() {
             let usual = self.n as f64 * (self.norms[seen.at.points[lane]] + self.s * self.s);

@@ -1,6 +1,6 @@
 //! A traced trial is the trial: same records, same estimates, same choices, to the last bit.
 
-use study::cell::{Cell, Estimator as Route, PolicyConstants, Training};
+use study::cell::{Cell, Estimator as Route, Ground, PolicyConstants, Training};
 use study::prior::{Files, PriorSpec};
 use theory::Delta;
 use theory::measurement::Deviation;
@@ -54,17 +54,21 @@ fn follow(prior: &Prior, mut trace: Trace<'_>) {
     let noise = prior.noise_variance;
     for t in 1..=HORIZON {
         let record = trace.records[t as usize - 1].outcome.unwrap();
-        if let (Some(rule), Some(estimator)) = (trace.rule(t), &trace.estimator) {
-            assert_eq!(estimator.choose(&rule), [record.x as usize], "the choice of x_{t}");
+        if let (Some(rule), Some(estimator)) = (trace.rule(t), &mut trace.estimator) {
+            assert_eq!(
+                estimator.choose(&rule),
+                [record.x.unwrap() as usize],
+                "the choice of x_{t}"
+            );
         }
         assert_eq!(
             (trace.x_star(), trace.f()[trace.x_star()]),
-            (record.x_star as usize, record.f_star)
+            (record.x_star.unwrap() as usize, record.f_star)
         );
         let x_star = trace.x_star();
         let (star, star_estimate) = (trace.truth(x_star), trace.estimate(x_star));
         let step = trace.advance().unwrap();
-        assert_eq!((step.x, step.y, step.f), (record.x as usize, record.y, record.f));
+        assert_eq!((step.x, step.y, step.f), (record.x.unwrap() as usize, record.y, record.f));
         assert_eq!((step.zeta, step.target), (record.zeta, record.target));
         if record.at_tau.tau == t {
             let tau = record.at_tau;
@@ -85,7 +89,7 @@ fn follow(prior: &Prior, mut trace: Trace<'_>) {
             }
         }
         if let (Some(next), Some(after)) = (record.next, trace.records.get(t as usize)) {
-            let x = after.outcome.unwrap().x as usize;
+            let x = after.outcome.unwrap().x.unwrap() as usize;
             let (truth, estimate) = (trace.truth(x), trace.estimate(x).unwrap());
             let scale = truth.variance + noise;
             let shift = estimate.mean - truth.mean;
@@ -101,7 +105,12 @@ fn follow(prior: &Prior, mut trace: Trace<'_>) {
 fn a_trace_is_the_trial_to_the_last_bit() {
     for prior in &priors() {
         for policy in policies() {
-            let cell = Cell { shape: [3; 32], noise_variance: prior.noise_variance, policy };
+            let cell = Cell {
+                shape: [3; 32],
+                noise_variance: prior.noise_variance,
+                ground: Ground::Finite,
+                policy,
+            };
             let trials = |steps| Trials::new(prior, cell, 11, steps, Cpu::detect()).unwrap();
             let (every, some) = (trials(&STEPS), trials(&[5, 20]));
             let mut usual = Vec::new();
@@ -122,7 +131,12 @@ fn a_trace_is_the_trial_to_the_last_bit() {
 #[test]
 fn chosen_replicates_give_the_records_of_a_range() {
     let prior = &priors()[0];
-    let cell = Cell { shape: [3; 32], noise_variance: 0.04, policy: policies()[0] };
+    let cell = Cell {
+        shape: [3; 32],
+        noise_variance: 0.04,
+        ground: Ground::Finite,
+        policy: policies()[0],
+    };
     let trials = Trials::new(prior, cell, 11, &[3, 9], Cpu::detect()).unwrap();
     let (mut all, mut some) = (Vec::new(), Vec::new());
     trials.run(0..40, &mut |record| all.push(record));
