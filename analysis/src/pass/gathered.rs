@@ -9,6 +9,7 @@ use super::partial::{Partial, Ratios, SERIES};
 use super::questions::Questions;
 use super::{AtResult, CellResult, RowResult, Series};
 use crate::dataset::{DataCell, Dataset};
+use crate::statistics::sort;
 
 /// Trials of a cell whose values are kept for quantiles and ratios; counts and means are of all trials.
 pub const KEPT: usize = 1 << 20;
@@ -89,7 +90,7 @@ pub(super) struct Gathered {
 }
 
 struct AtGathered {
-    series: [SeriesGathered; SERIES],
+    series: [SeriesGathered; SERIES.len()],
     bounds: Vec<Ratios>,
     failures: u64,
 }
@@ -211,7 +212,7 @@ impl Gathered {
 /// Trials in a block: the same for all cells, because blocks of two cells are paired.
 fn per_block(dataset: &Dataset) -> u64 {
     let most = dataset.cells.iter().map(|cell| cell.replicates).max().unwrap_or(1);
-    let places = (dataset.cells.len() * dataset.study.grid.t.len() * SERIES) as u64;
+    let places = (dataset.cells.len() * dataset.study.grid.t.len() * SERIES.len()) as u64;
     let affordable = BLOCK_BYTES / (12 * places.max(1));
     most.div_ceil(affordable.clamp(64, MOST_BLOCKS)).max(1)
 }
@@ -239,20 +240,26 @@ impl SeriesGathered {
         let room = if self.keeps { KEPT.saturating_sub(self.kept.len()) } else { 0 };
         self.kept.extend(values.iter().take(room));
         let (mut count, mut sum) = (0_u64, 0.0);
-        for &value in values {
-            let block = (self.trials / self.per_block) as usize;
-            if self.blocks.sums.len() <= block {
+        let mut rest = values;
+        while !rest.is_empty() {
+            let into = self.trials % self.per_block;
+            if into == 0 {
                 self.blocks.sums.push(0.0);
                 self.blocks.counts.push(0);
             }
-            self.trials += 1;
-            if value.is_nan() {
-                continue;
+            let left = (self.per_block - into).min(rest.len() as u64);
+            let (here, after) = rest.split_at(left as usize);
+            (self.trials, rest) = (self.trials + left, after);
+            let last = self.blocks.sums.len() - 1;
+            let (mut measured, mut block) = (0, self.blocks.sums[last]);
+            for &value in here.iter().filter(|value| !value.is_nan()) {
+                measured += 1;
+                block += value;
+                sum += value;
             }
-            self.blocks.sums[block] += value;
-            self.blocks.counts[block] += 1;
-            count += 1;
-            sum += value;
+            self.blocks.sums[last] = block;
+            self.blocks.counts[last] += measured;
+            count += u64::from(measured);
         }
         if count == 0 {
             return;
@@ -270,7 +277,7 @@ impl SeriesGathered {
     fn finish(self) -> SeriesResult {
         let mut sorted = self.kept;
         sorted.retain(|value| !value.is_nan());
-        sorted.sort_unstable_by(f64::total_cmp);
+        sort(&mut sorted);
         let degrees = self.count.saturating_sub(1).max(1) as f64;
         SeriesResult {
             count: self.count,
