@@ -51,14 +51,21 @@ impl Columns {
         if self.present.has(quantity) { self.values[quantity as usize][row] } else { f64::NAN }
     }
 
-    /// Makes trials of rows.
-    pub(super) fn gather(&self, rows: &[usize], wanted: Quantities, trials: &mut Trials) {
-        trials.start(rows.len());
+    /// Makes trials of a number of rows that lie so far apart.
+    pub(super) fn gather(
+        &self,
+        first: usize,
+        apart: usize,
+        count: usize,
+        wanted: Quantities,
+        trials: &mut Trials,
+    ) {
+        trials.start(count);
         for quantity in Quantity::ALL.into_iter().filter(|&quantity| wanted.has(quantity)) {
             let column = trials.column_mut(quantity);
             if self.present.has(quantity) {
-                let values = self.values[quantity as usize].as_slice();
-                column.iter_mut().zip(rows).for_each(|(value, &row)| *value = values[row]);
+                let values = self.values[quantity as usize][first..].iter().step_by(apart);
+                column.iter_mut().zip(values).for_each(|(to, value)| *to = *value);
             } else {
                 column.fill(f64::NAN);
             }

@@ -10,6 +10,8 @@ mod gathered;
 mod ordered;
 mod partial;
 mod questions;
+mod series;
+mod spare;
 mod worst;
 
 use std::ops::Range;
@@ -31,6 +33,7 @@ use gathered::{Gathered, Rivals};
 use ordered::in_order;
 use partial::Partial;
 use questions::Questions;
+use spare::Spare;
 
 pub use gathered::{Blocks, KEPT, SeriesResult, Slack};
 pub use worst::{Trial, worst};
@@ -52,6 +55,18 @@ pub enum Series {
     Information,
     /// min_{s <= t} k_{s-1}(x_s).
     LeastVariance,
+}
+
+impl Series {
+    const ALL: [Self; partial::SERIES.len()] = [
+        Self::BestSample,
+        Self::Simple,
+        Self::Cumulative,
+        Self::Error,
+        Self::Ratio,
+        Self::Information,
+        Self::LeastVariance,
+    ];
 }
 
 /// What the records of a cell amount to.
@@ -144,7 +159,7 @@ pub enum Error {
 pub fn run(dataset: &Dataset, further: &[Delta]) -> Result<Vec<CellResult>, Error> {
     let questions: Vec<Questions> =
         dataset.cells.par_iter().map(|cell| Questions::new(dataset, cell, further)).collect();
-    let pass = Pass { dataset, questions, starts: starts(dataset), groups: open(dataset)? };
+    let pass = Pass { dataset, questions, starts: starts(dataset), groups: open(dataset)?, spare: Default::default() };
     // Random search comes first: the bounds of the others are compared with what it reaches.
     let is_random = |cell: &DataCell| cell.cell.policy.method() == "random";
     let mut results: Vec<Option<CellResult>> = dataset.cells.iter().map(|_| None).collect();
@@ -155,7 +170,7 @@ pub fn run(dataset: &Dataset, further: &[Delta]) -> Result<Vec<CellResult>, Erro
             if first {
                 rivals.learn(dataset, cell, &gathered);
             }
-            results[cell] = Some(gathered.finish(dataset, cell, &pass.questions[cell], &rivals));
+            results[cell] = Some(gathered.finish(dataset, cell, &pass.questions[cell], &rivals, &pass.spare[1]));
         })?;
     }
     Ok(results.into_iter().flatten().collect())
@@ -167,6 +182,8 @@ struct Pass<'a> {
     /// The first row of each cell, and the number of all rows.
     starts: Vec<u64>,
     groups: Vec<(u64, Group)>,
+    /// Vectors of parts, and of whole cells.
+    spare: [Spare; 2],
 }
 
 /// Records of one cell within a row group.
@@ -231,8 +248,10 @@ impl Pass<'_> {
                 {
                     whole(known, gathered);
                 }
-                let fresh = || (cell, Gathered::new(self.dataset, cell, &self.questions[cell]));
-                open.get_or_insert_with(fresh).1.absorb(partial);
+                let questions = &self.questions[cell];
+                let fresh =
+                    || (cell, Gathered::new(self.dataset, cell, questions, &self.spare[1]));
+                open.get_or_insert_with(fresh).1.absorb(partial, &self.spare[0]);
             }
             Ok::<(), Error>(())
         })?;
@@ -283,45 +302,48 @@ impl Pass<'_> {
         let id = self.dataset.cells[cell].id;
         let per_trial = questions.at.len() as u64;
         let start = self.starts[cell];
+        let (mut replicate, slot) = ((rows.start - start) / per_trial, (rows.start - start) % per_trial);
+        let mut slot = slot as usize;
         for row in rows.clone() {
-            let (replicate, slot) = ((row - start) / per_trial, (row - start) % per_trial);
-            let t = questions.at[slot as usize].t;
+            let t = questions.at[slot].t;
             if !columns.is_at((row - first) as usize, replicate, t) {
                 return Err(Error::Misplaced { row, cell: id, replicate, t });
             }
+            slot += 1;
+            if slot == questions.at.len() {
+                (replicate, slot) = (replicate + 1, 0);
+            }
         }
         let batch_size = self.dataset.study.replicates.batch_size();
-        let mut partial = Partial::new(questions);
+        let mut partial = Partial::new(questions, &self.spare[0]);
         let mut trials = Trials::new();
-        let (mut measured, mut failed) = (Vec::new(), Vec::new());
+        let mut failed = Vec::new();
         let mut replicate = (rows.start - start) / per_trial;
         while start + replicate * per_trial < rows.end {
             let batch = replicate / batch_size;
             let next = (replicate + LANES as u64).min((batch + 1) * batch_size);
             let mut violated: Option<(u64, u32, &'static str)> = None;
             for (slot, checkpoint) in questions.at.iter().enumerate() {
+                // The first and the last trial may have some of their rows in other row groups.
                 let row = |replicate: u64| start + replicate * per_trial + slot as u64;
-                let here = (replicate..next).map(row).filter(|row| rows.contains(row));
-                measured.clear();
-                failed.clear();
-                for (place, row) in here.map(|row| (row - first) as usize).enumerate() {
-                    if columns.is_measured(row) {
-                        measured.push(row);
-                    } else {
-                        failed.push(place);
-                    }
-                }
-                columns.gather(&measured, questions.reads, &mut trials);
+                let from = replicate + u64::from(row(replicate) < rows.start);
+                let to = (from..next).rev().find(|&last| row(last) < rows.end);
+                let Some(to) = to else { continue };
+                let count = (to - from + 1) as usize;
+                let at = (row(from) - first) as usize;
+                columns.gather(at, per_trial as usize, count, questions.reads, &mut trials);
+                trials.drop_unmeasured(&mut failed);
                 let seen = partial.observe(questions, slot, batch, &trials, &failed);
                 if let Err((lane, claim)) = seen {
-                    let row = first + measured[lane] as u64;
-                    if violated.is_none_or(|(known, ..)| row < known) {
-                        violated = Some((row, checkpoint.t, claim));
+                    let place = failed.iter().fold(lane, |at, &failed| at + usize::from(failed <= at));
+                    let trial = from + place as u64;
+                    if violated.is_none_or(|(known, ..)| trial < known) {
+                        violated = Some((trial, checkpoint.t, claim));
                     }
                 }
             }
-            if let Some((row, t, claim)) = violated {
-                let address = self.dataset.address(id, (row - start) / per_trial);
+            if let Some((trial, t, claim)) = violated {
+                let address = self.dataset.address(id, trial);
                 return Err(Error::Invariant { claim, t, address });
             }
             replicate = next;

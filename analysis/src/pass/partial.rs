@@ -4,6 +4,7 @@ use study::tally::{Contexts, RowCounts};
 use theory::claims::{LANES, Outcome, Quantity, Trials};
 
 use super::questions::{AtCheckpoint, Invariant, Questions, Watch};
+use super::spare::Spare;
 
 /// What is kept of each trial at each checkpoint of the grid, in the order of [`super::Series`].
 pub(super) const SERIES: [Quantity; 7] = [
@@ -51,7 +52,6 @@ impl Moments {
 }
 
 /// Values of trials at one checkpoint, in their order; NaN where there is none.
-#[derive(Default)]
 pub(super) struct Sample {
     pub(super) series: [Vec<f64>; SERIES.len()],
     /// By bound: regret/bound, (max f - min f)/bound and the bound itself, with rho's lower end.
@@ -71,11 +71,22 @@ pub(super) struct Ratios {
     pub(super) bound: Vec<f64>,
 }
 
+impl Sample {
+    /// Its vectors, to be used again.
+    pub(super) fn into_vectors(self) -> impl Iterator<Item = Vec<f64>> {
+        self.series.into_iter().chain(self.bounds.into_iter().flat_map(Ratios::into_vectors))
+    }
+}
+
 impl Partial {
-    pub(super) fn new(questions: &Questions) -> Self {
+    /// Nothing yet, in vectors that are not needed elsewhere.
+    pub(super) fn new(questions: &Questions, spare: &Spare) -> Self {
+        let ratios =
+            |_| Ratios { regret: spare.take(), bound: spare.take(), ..Ratios::default() };
         let sample = |checkpoint: &AtCheckpoint| Sample {
-            bounds: (0..checkpoint.bounds).map(|_| Ratios::default()).collect(),
-            ..Sample::default()
+            series: std::array::from_fn(|_| spare.take()),
+            bounds: (0..checkpoint.bounds).map(ratios).collect(),
+            failures: 0,
         };
         Self {
             batches: vec![],
@@ -206,6 +217,11 @@ fn judge(
 }
 
 impl Ratios {
+    /// Its vectors, to be used again.
+    pub(super) fn into_vectors(self) -> impl Iterator<Item = Vec<f64>> {
+        [self.regret, self.bound].into_iter()
+    }
+
     fn extend(
         &mut self,
         regret: Quantity,

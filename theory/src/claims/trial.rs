@@ -172,6 +172,21 @@ impl Trials {
         self.count = count;
     }
 
+    /// Takes out those that failed, which have no regret, and lists their places among all.
+    pub fn drop_unmeasured(&mut self, failed: &mut Vec<usize>) {
+        failed.clear();
+        let regrets = self.column(Quantity::BestSampleRegret).iter().enumerate();
+        failed.extend(regrets.filter(|(_, regret)| regret.is_nan()).map(|(lane, _)| lane));
+        if failed.is_empty() {
+            return;
+        }
+        let left: Vec<usize> = (0..self.count).filter(|lane| !failed.contains(lane)).collect();
+        for column in &mut self.columns {
+            left.iter().enumerate().for_each(|(to, &from)| column[to] = column[from]);
+        }
+        self.count = left.len();
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.count
