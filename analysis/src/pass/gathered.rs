@@ -6,12 +6,13 @@ use study::tally::RowCounts;
 use theory::claims::RegretBound;
 use theory::evidence::{Counts, MeanSample, Mixture};
 
-use super::partial::{Partial, Ratios, SERIES, Sample};
+use super::partial::{AtSlot, Partial, Ratios, SERIES};
 use super::questions::{Questions, Watch};
 use super::series::AllSeries;
 use super::spare::Spare;
 use super::{AtResult, CellResult, RowResult, Series};
 use crate::dataset::{DataCell, Dataset};
+use crate::statistics::Sample;
 
 /// Trials of a cell whose values are kept for quantiles and ratios; counts and means are of all trials.
 pub const KEPT: usize = 1 << 20;
@@ -32,7 +33,7 @@ pub struct Blocks {
 }
 
 /// A series at one t of a cell.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SeriesResult {
     /// Trials with a value.
     pub count: u64,
@@ -42,9 +43,9 @@ pub struct SeriesResult {
     pub variance: f64,
     /// Sums over blocks.
     pub blocks: Blocks,
-    /// Values of the first [`KEPT`] trials, ascending, of the series whose quantiles are of interest:
+    /// Values of the first [`KEPT`] trials, if there are any, of the series whose quantiles are of interest:
     /// best-sample regret, error, and ratio for a fixed design.
-    pub sorted: Vec<f64>,
+    pub sample: Option<Sample>,
 }
 
 /// How much of a regret bound is used, with rho's lower end where it depends on rho.
@@ -148,13 +149,14 @@ impl Gathered {
             at.series.extend(more.series.each_ref().map(Vec::as_slice));
             for (known, more) in at.bounds.iter_mut().zip(&more.bounds) {
                 let room = KEPT.saturating_sub(known.regret.len());
-                known.regret.extend(more.regret.iter().take(room));
-                known.bound.extend(more.bound.iter().take(room));
+                let kept = room.min(more.regret.len());
+                known.regret.extend_from_slice(&more.regret[..kept]);
+                known.bound.extend_from_slice(&more.bound[..kept]);
                 known.trials += more.trials;
                 known.worst += more.worst;
             }
         });
-        spare.give(part.at.into_iter().flat_map(Sample::into_vectors));
+        spare.give(part.at.into_iter().flat_map(AtSlot::into_vectors));
     }
 
     /// Summaries of the whole cell; its vectors go to `spare`.
@@ -171,7 +173,8 @@ impl Gathered {
         for (checkpoint, at) in questions.at.iter().zip(&mut self.at) {
             let rival = rivals.at(data, checkpoint.t);
             // Bounds have their places in the order of the watches.
-            let bounded = checkpoint.watches.iter().filter_map(|watch| Some((watch, watch.bound?.1)));
+            let bounded =
+                checkpoint.watches.iter().filter_map(|watch| Some((watch, watch.bound?.1)));
             let bounded: Vec<(&Watch, RegretBound)> = bounded.collect();
             let found: Vec<(usize, Slack)> = bounded
                 .par_iter()

@@ -159,7 +159,13 @@ pub enum Error {
 pub fn run(dataset: &Dataset, further: &[Delta]) -> Result<Vec<CellResult>, Error> {
     let questions: Vec<Questions> =
         dataset.cells.par_iter().map(|cell| Questions::new(dataset, cell, further)).collect();
-    let pass = Pass { dataset, questions, starts: starts(dataset), groups: open(dataset)?, spare: Default::default() };
+    let pass = Pass {
+        dataset,
+        questions,
+        starts: starts(dataset),
+        groups: open(dataset)?,
+        spare: Default::default(),
+    };
     // Random search comes first: the bounds of the others are compared with what it reaches.
     let is_random = |cell: &DataCell| cell.cell.policy.method() == "random";
     let mut results: Vec<Option<CellResult>> = dataset.cells.iter().map(|_| None).collect();
@@ -170,7 +176,13 @@ pub fn run(dataset: &Dataset, further: &[Delta]) -> Result<Vec<CellResult>, Erro
             if first {
                 rivals.learn(dataset, cell, &gathered);
             }
-            results[cell] = Some(gathered.finish(dataset, cell, &pass.questions[cell], &rivals, &pass.spare[1]));
+            results[cell] = Some(gathered.finish(
+                dataset,
+                cell,
+                &pass.questions[cell],
+                &rivals,
+                &pass.spare[1],
+            ));
         })?;
     }
     Ok(results.into_iter().flatten().collect())
@@ -249,8 +261,7 @@ impl Pass<'_> {
                     whole(known, gathered);
                 }
                 let questions = &self.questions[cell];
-                let fresh =
-                    || (cell, Gathered::new(self.dataset, cell, questions, &self.spare[1]));
+                let fresh = || (cell, Gathered::new(self.dataset, cell, questions, &self.spare[1]));
                 open.get_or_insert_with(fresh).1.absorb(partial, &self.spare[0]);
             }
             Ok::<(), Error>(())
@@ -302,7 +313,8 @@ impl Pass<'_> {
         let id = self.dataset.cells[cell].id;
         let per_trial = questions.at.len() as u64;
         let start = self.starts[cell];
-        let (mut replicate, slot) = ((rows.start - start) / per_trial, (rows.start - start) % per_trial);
+        let (mut replicate, slot) =
+            ((rows.start - start) / per_trial, (rows.start - start) % per_trial);
         let mut slot = slot as usize;
         for row in rows.clone() {
             let t = questions.at[slot].t;
@@ -335,7 +347,8 @@ impl Pass<'_> {
                 trials.drop_unmeasured(&mut failed);
                 let seen = partial.observe(questions, slot, batch, &trials, &failed);
                 if let Err((lane, claim)) = seen {
-                    let place = failed.iter().fold(lane, |at, &failed| at + usize::from(failed <= at));
+                    let place =
+                        failed.iter().fold(lane, |at, &failed| at + usize::from(failed <= at));
                     let trial = from + place as u64;
                     if violated.is_none_or(|(known, ..)| trial < known) {
                         violated = Some((trial, checkpoint.t, claim));

@@ -26,7 +26,7 @@ pub(super) struct Partial {
     /// Of each claim about a mean.
     pub(super) means: Vec<Moments>,
     /// By checkpoint.
-    pub(super) at: Vec<Sample>,
+    pub(super) at: Vec<AtSlot>,
 }
 
 /// Count, sum and sum of squares of deviations from the expected value.
@@ -52,7 +52,7 @@ impl Moments {
 }
 
 /// Values of trials at one checkpoint, in their order; NaN where there is none.
-pub(super) struct Sample {
+pub(super) struct AtSlot {
     pub(super) series: [Vec<f64>; SERIES.len()],
     /// By bound: regret/bound, (max f - min f)/bound and the bound itself, with rho's lower end.
     pub(super) bounds: Vec<Ratios>,
@@ -71,7 +71,7 @@ pub(super) struct Ratios {
     pub(super) bound: Vec<f64>,
 }
 
-impl Sample {
+impl AtSlot {
     /// Its vectors, to be used again.
     pub(super) fn into_vectors(self) -> impl Iterator<Item = Vec<f64>> {
         self.series.into_iter().chain(self.bounds.into_iter().flat_map(Ratios::into_vectors))
@@ -81,9 +81,8 @@ impl Sample {
 impl Partial {
     /// Nothing yet, in vectors that are not needed elsewhere.
     pub(super) fn new(questions: &Questions, spare: &Spare) -> Self {
-        let ratios =
-            |_| Ratios { regret: spare.take(), bound: spare.take(), ..Ratios::default() };
-        let sample = |checkpoint: &AtCheckpoint| Sample {
+        let ratios = |_| Ratios { regret: spare.take(), bound: spare.take(), ..Ratios::default() };
+        let sample = |checkpoint: &AtCheckpoint| AtSlot {
             series: std::array::from_fn(|_| spare.take()),
             bounds: (0..checkpoint.bounds).map(ratios).collect(),
             failures: 0,
@@ -121,29 +120,27 @@ impl Partial {
         self.enter(batch, questions.rows.len());
         let Self { batches, unseen, at, .. } = self;
         let counts = batches.last_mut().expect("the batch was entered").1.as_mut_slice();
+        let all = [true; LANES];
+        let mut is_unseen = [false; LANES];
         let seen = trials.column(Quantity::StarSeenTau);
+        is_unseen.iter_mut().zip(seen).for_each(|(unseen, &seen)| *unseen = seen == 0.0);
         let mut outcomes = [[Outcome::NotApplicable; LANES]; 2];
         for watch in &checkpoint.watches {
             judge(watch, trials, failed, &mut at[slot].bounds, &mut outcomes);
-            count(&outcomes, trials.count(), &mut counts[watch.row]);
+            count(&outcomes, &all[..trials.count()], &mut counts[watch.row]);
             counts[watch.row].failures += failed.len() as u64;
             if watch.is_step {
-                for outcomes in &mut outcomes {
-                    for (outcome, &seen) in outcomes.iter_mut().zip(seen) {
-                        if seen != 0.0 {
-                            *outcome = Outcome::NotApplicable;
-                        }
-                    }
-                }
-                count(&outcomes, trials.count(), &mut unseen[watch.row]);
+                count(&outcomes, &is_unseen[..trials.count()], &mut unseen[watch.row]);
                 unseen[watch.row].failures += failed.len() as u64;
             }
         }
         let mut values = [0.0; LANES];
         for mean in &checkpoint.means {
             (mean.statistic.many)(&mean.context, trials, &mut values);
+            let mut moments = self.means[mean.row];
             let measured = values[..trials.count()].iter().filter(|value| !value.is_nan());
-            measured.for_each(|value| self.means[mean.row].add(value - mean.expected));
+            measured.for_each(|value| moments.add(value - mean.expected));
+            self.means[mean.row] = moments;
         }
         let sample = &mut self.at[slot];
         sample.failures += failed.len() as u64;
@@ -243,12 +240,12 @@ impl Ratios {
     }
 }
 
-/// Adds the outcomes of some trials.
-fn count([refuted, confirmed]: &[[Outcome; LANES]; 2], trials: usize, counts: &mut RowCounts) {
+/// Adds the outcomes of those trials that are among some.
+fn count([refuted, confirmed]: &[[Outcome; LANES]; 2], among: &[bool], counts: &mut RowCounts) {
     let (mut answers, mut refuting, mut confirming) = (0_u8, 0_u8, 0_u8);
     const { assert!(LANES <= u8::MAX as usize, "a byte counts the outcomes") };
-    for (&upper, &lower) in refuted.iter().zip(confirmed).take(trials) {
-        let is = (upper != Outcome::NotApplicable) & (lower != Outcome::NotApplicable);
+    for ((&upper, &lower), &among) in refuted.iter().zip(confirmed).zip(among) {
+        let is = among & (upper != Outcome::NotApplicable) & (lower != Outcome::NotApplicable);
         answers += u8::from(is);
         refuting += u8::from(is & (upper == Outcome::Violated));
         confirming += u8::from(is & (lower == Outcome::Violated));

@@ -6,7 +6,7 @@
 use super::gathered::{Blocks, KEPT};
 use super::partial::SERIES;
 use super::{Series, SeriesResult};
-use crate::statistics::sort;
+use crate::statistics::Sample;
 
 const COUNT: usize = SERIES.len();
 
@@ -124,16 +124,15 @@ fn spreads(values: [&[f64]; COUNT], means: [f64; COUNT]) -> [f64; COUNT] {
 
 impl One {
     fn finish(self) -> SeriesResult {
-        let mut sorted = self.kept;
-        sorted.retain(|value| !value.is_nan());
-        sort(&mut sorted);
+        let mut kept = self.kept;
+        kept.retain(|value| !value.is_nan());
         let degrees = self.count.saturating_sub(1).max(1) as f64;
         SeriesResult {
             count: self.count,
             mean: self.mean,
             variance: self.spread / degrees,
             blocks: self.blocks,
-            sorted,
+            sample: Sample::new(kept),
         }
     }
 }

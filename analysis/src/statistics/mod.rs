@@ -19,7 +19,6 @@ mod paired;
 mod points;
 mod profile;
 mod quantile;
-mod sort;
 mod standard_errors;
 mod student;
 mod summary;
@@ -33,7 +32,6 @@ pub use interval::{FitInterval, LEVEL, Transform, exponent_interval, percentile_
 pub use paired::{PairedDifferences, Signs, paired_differences};
 pub use points::{FitError, Floor, MIN_SIZES, Point};
 pub use quantile::{QuantileLimits, Sample, rank_limits};
-pub use sort::sort;
 pub use standard_errors::StandardErrors;
 pub use student::student_quantile;
 pub use summary::summary;
