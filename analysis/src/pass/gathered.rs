@@ -261,11 +261,15 @@ fn slack(
     let mut used = std::mem::take(&mut ratios.regret);
     used.retain(|ratio| !ratio.is_nan());
     let trials = used.len() as u64;
-    let tightness = nth_largest(&mut used, (budget * trials as f64) as usize)
-        .filter(|&ratio| ratio > 0.0)
-        .map(|ratio| 1.0 / ratio);
-    let shrink = most_violations(dataset, budget, trials)
-        .and_then(|most| nth_largest(&mut used, most as usize));
+    let above = (budget * trials as f64) as usize;
+    let tightness = nth_largest(&mut used, above);
+    let tightness = tightness.filter(|&ratio| ratio > 0.0).map(|ratio| 1.0 / ratio);
+    let shrink = most_violations(dataset, budget, trials).and_then(|most| {
+        // The largest are in front by now, and fewer violations than the budget's confirm.
+        let most = most as usize;
+        let part = if most < above { above.min(used.len()) } else { used.len() };
+        nth_largest(&mut used[..part], most)
+    });
     ratios.regret = used;
     Slack {
         bound: if count > 0 { sum / count as f64 } else { f64::NAN },

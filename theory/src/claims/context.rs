@@ -149,9 +149,9 @@ impl Constants {
     }
 
     #[inline]
-    fn concentration(&self, t: u32) -> Option<Concentration> {
+    fn concentration(&self, t: u32) -> Option<&Concentration> {
         let compute = || Concentration::new(self.n, t, self.delta, self.form);
-        *self.at.get(t as usize)?.concentration.get_or_init(compute)
+        self.at.get(t as usize)?.concentration.get_or_init(compute).as_ref()
     }
 }
 
@@ -238,6 +238,11 @@ impl Context {
     /// Theorem 2's constants at evaluation tau <= T.
     #[inline]
     pub fn concentration(&self, tau: u32) -> Option<Concentration> {
+        self.known(tau).copied()
+    }
+
+    #[inline]
+    fn known(&self, tau: u32) -> Option<&Concentration> {
         if tau > self.conditions.t {
             return None;
         }
@@ -253,8 +258,8 @@ impl Context {
 
     /// Theorem 2's constants at a trial's tau.
     #[inline]
-    pub(super) fn at_tau(&self, trial: &impl Trial) -> Option<Concentration> {
-        self.concentration(trial.value(Quantity::Tau) as u32)
+    pub(super) fn at_tau(&self, trial: &impl Trial) -> Option<&Concentration> {
+        self.known(trial.value(Quantity::Tau) as u32)
     }
 
     /// What k(x*) is increased by: sigma^2, or sigma_bar^2(x*) in the compact setting.
