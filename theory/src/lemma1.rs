@@ -67,6 +67,7 @@ pub(crate) fn chi_square_bound(d: f64, l: f64) -> f64 {
 
 /// Var[mu_hat_t(x) | D_t]/(k_t(x) + sigma^2): (N-2+K)/(N (N-t-2)) as the proof prints it,
 /// (N-2+N K)/(N (N-t-2)) in truth. Needs N >= t + 3.
+#[inline]
 pub fn variance_formula(n: u64, t: u32, k: f64, form: Form) -> Option<f64> {
     let below = degrees(n, t, 2)?;
     let n = n as f64;
@@ -78,6 +79,7 @@ pub fn variance_formula(n: u64, t: u32, k: f64, form: Form) -> Option<f64> {
 ///
 /// Chebyshev spends delta/8 on each side of a symmetric law, hence the factor 4/delta on the
 /// variance, printed or corrected.
+#[inline]
 pub fn chebyshev_radius(n: u64, t: u32, delta: Delta, form: Form, k: f64) -> Option<f64> {
     Some(4.0 / delta.get() * variance_formula(n, t, k, form)?)
 }
@@ -100,6 +102,7 @@ pub fn coverage_joint(n: u64, t: u32, delta: Delta, form: Form) -> Option<f64> {
 }
 
 /// N - t - k where that is positive.
+#[inline]
 pub(crate) fn degrees(n: u64, t: u32, k: u64) -> Option<f64> {
     let left = n.checked_sub(u64::from(t) + k)?;
     (left > 0).then_some(left as f64)

@@ -102,6 +102,7 @@ impl Concentration {
 
     /// eta of PI, (G + iota_{tau-1}) kappa_tau + iota_{tau-1} + zeta', from the constants at tau,
     /// zeta' from [`zeta_prime_pi`], where `gap` is G = (target - mu_{tau-1}(x*))/sqrt(k_{tau-1}(x*) + sigma^2).
+    #[inline]
     pub fn eta_pi(&self, zeta_prime: f64, gap: f64) -> Option<f64> {
         Some((gap + self.iota) * self.kappa? + self.iota + zeta_prime)
     }

@@ -1,11 +1,14 @@
 //! The row groups of many files, each readable by itself, so that threads can share them.
 
+use std::collections::HashMap;
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polars::prelude::{DataFrame, FileMetadataRef, ParallelStrategy, ParquetReader, SerReader};
+use polars::prelude::FileMetadataRef;
 
+use super::numbers::{Reason, Room, Stored};
 use super::{FileError, Frames};
 use crate::schema::Type;
 
@@ -14,40 +17,63 @@ pub(crate) struct Group {
     file: Arc<Opened>,
     /// Rows in it.
     pub(crate) rows: usize,
-    /// Rows of the file before it.
-    before: usize,
+    /// Its place in the file.
+    place: usize,
 }
 
 struct Opened {
     path: PathBuf,
+    file: File,
     metadata: FileMetadataRef,
-    columns: Vec<String>,
+    /// By name: the column's place in the file, and how it is stored.
+    columns: HashMap<String, (usize, Stored)>,
 }
 
 /// The row groups of a file whose bytes are known to be good and that has the columns.
 pub(crate) fn groups(path: &Path, columns: &[(String, Type)]) -> Result<Vec<Group>, FileError> {
-    let (metadata, columns) = Frames::open(path, columns)?.into_parts();
-    let file = Arc::new(Opened { path: path.to_owned(), metadata, columns });
-    let mut before = 0;
-    let mut groups = Vec::new();
-    for group in &file.metadata.row_groups {
-        let rows = group.num_rows();
-        groups.push(Group { file: Arc::clone(&file), rows, before });
-        before += rows;
+    let (file, metadata) = Frames::open(path, columns)?.into_parts();
+    let mut places = HashMap::new();
+    if let Some(group) = metadata.row_groups.first() {
+        for (place, column) in group.parquet_columns().iter().enumerate() {
+            let name = column.descriptor().path_in_schema.first().map(ToString::to_string);
+            places.extend(name.map(|name| (name, place)));
+        }
     }
-    Ok(groups)
+    let stored = columns.iter().filter_map(|(name, kind)| {
+        let stored = match kind {
+            Type::Bool => Stored::Flags,
+            Type::Integer => Stored::Integers,
+            Type::Float => Stored::Floats,
+            Type::Text => return None,
+        };
+        Some((name.clone(), (*places.get(name)?, stored)))
+    });
+    let columns = stored.collect();
+    let file = Arc::new(Opened { path: path.to_owned(), file, metadata, columns });
+    let rows = file.metadata.row_groups.iter().map(|group| group.num_rows()).enumerate();
+    Ok(rows.map(|(place, rows)| Group { file: Arc::clone(&file), rows, place }).collect())
 }
 
 impl Group {
-    /// Reads it on this thread.
-    pub(crate) fn read(&self) -> Result<DataFrame, FileError> {
-        let path = &self.file.path;
-        let file = File::open(path).map_err(FileError::io("open", path))?;
-        let mut reader = ParquetReader::new(file)
-            .with_columns(Some(self.file.columns.clone()))
-            .with_slice(Some((self.before, self.rows)))
-            .read_parallel(ParallelStrategy::RowGroups);
-        reader.set_metadata(self.file.metadata.clone());
-        reader.finish().map_err(FileError::parquet("read", path))
+    /// Reads a column of numbers or flags on this thread, NaN for null. Whether there is any value.
+    pub(crate) fn numbers(
+        &self,
+        name: &str,
+        room: &mut Room,
+        values: &mut Vec<f64>,
+    ) -> Result<bool, FileError> {
+        let Opened { path, file, metadata, columns } = self.file.as_ref();
+        let refused = |reason: Reason| FileError::Parquet {
+            doing: "read",
+            path: path.clone(),
+            reason: format!("column {name}: {reason}"),
+        };
+        let found = columns.get(name).ok_or_else(|| refused("it was not opened".into()));
+        let (place, stored) = *found?;
+        let range = metadata.row_groups[self.place].parquet_columns()[place].byte_range();
+        room.chunk.resize((range.end - range.start) as usize, 0);
+        file.read_exact_at(&mut room.chunk, range.start).map_err(FileError::io("read", path))?;
+        values.resize(self.rows, f64::NAN);
+        room.decode(stored, values).map_err(refused)
     }
 }

@@ -4,7 +4,9 @@
 //! take from the environment are set here; a file's digest is computed while it is written and
 //! checked before it is parsed, so that no damaged byte reaches a decoder.
 
+mod bits;
 mod groups;
+mod numbers;
 mod read;
 mod sink;
 mod table;
@@ -14,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(crate) use groups::{Group, groups};
+pub(crate) use numbers::Room;
 pub(crate) use read::Frames;
 pub(crate) use sink::{Sink, digest};
 pub(crate) use table::{Datum, Table};

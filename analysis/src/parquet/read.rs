@@ -41,9 +41,9 @@ impl Frames {
         Ok(Self { path: path.to_owned(), file, metadata, columns, group: 0, first_row: 0 })
     }
 
-    /// What was found out about the file, and the names of the columns.
-    pub(super) fn into_parts(self) -> (FileMetadataRef, Vec<String>) {
-        (self.metadata, self.columns)
+    /// The file, and what was found out about it.
+    pub(super) fn into_parts(self) -> (File, FileMetadataRef) {
+        (self.file, self.metadata)
     }
 
     fn read(&self, rows: usize) -> Result<DataFrame, FileError> {

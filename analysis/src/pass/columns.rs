@@ -1,172 +1,135 @@
-//! A row group's measured columns, and measurements made of their rows again.
+//! A row group's columns as numbers, and the measurements of their rows.
 //!
-//! Nulls are NaN in here: no record holds one, so that a column is one slice of numbers.
+//! Nulls are NaN in here: no record holds one, so that a column is one slice of numbers. The memory is
+//! used again for the next row group.
 
-use std::borrow::Cow;
-
-use polars::prelude::{DataFrame, PolarsResult};
-use study::record::{COLUMNS, Kind};
 use theory::Measurement;
+use theory::claims::{Quantities, Quantity, Trials};
 use theory::measurement::{AtTau, CompactNoise, Deviation, EstimatedAtTau};
 
-/// Measured columns that no claim speaks of: they are not read.
-pub(super) const UNUSED: [&str; 7] = ["x", "y", "f", "x_star", "zeta", "star_seen", "k_min"];
+use crate::parquet::{FileError, Group, Room};
 
-/// The measured columns of a frame, in the schema's order; those that are not read are empty.
-pub(super) struct Columns<'f> {
-    values: Vec<Cow<'f, [f64]>>,
+/// The columns that were read.
+#[derive(Default)]
+pub(super) struct Columns {
+    /// By quantity.
+    values: Vec<Vec<f64>>,
+    /// Those with a value in any row.
+    present: Quantities,
+    replicate: Vec<f64>,
+    t: Vec<f64>,
+    room: Room,
 }
 
-/// The place of a column in the schema, known when this is compiled.
-const fn place(name: &str) -> usize {
-    let mut at = 0;
-    while at < COLUMNS.len() {
-        if same(COLUMNS[at].name.as_bytes(), name.as_bytes()) {
-            return at;
+impl Columns {
+    /// Reads some columns of a row group; the others have no values.
+    pub(super) fn read(&mut self, group: &Group, wanted: Quantities) -> Result<(), FileError> {
+        self.values.resize_with(Quantity::ALL.len(), Vec::new);
+        self.present = Quantities::default();
+        for quantity in Quantity::ALL.into_iter().filter(|&quantity| wanted.has(quantity)) {
+            let values = &mut self.values[quantity as usize];
+            if group.numbers(quantity.name(), &mut self.room, values)? {
+                self.present = self.present.with(quantity);
+            }
         }
-        at += 1;
-    }
-    panic!("no measured column has that name")
-}
-
-const fn same(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut at = 0;
-    while at < a.len() {
-        if a[at] != b[at] {
-            return false;
-        }
-        at += 1;
-    }
-    true
-}
-
-macro_rules! value {
-    ($columns:expr, $row:expr, $name:literal) => {
-        $columns.values[const { place($name) }][$row]
-    };
-}
-
-impl<'f> Columns<'f> {
-    /// The columns of a frame that has one chunk.
-    pub(super) fn new(frame: &'f DataFrame) -> PolarsResult<Self> {
-        let values = COLUMNS.iter().map(|column| numbers(frame, column.name, column.kind));
-        Ok(Self { values: values.collect::<PolarsResult<_>>()? })
+        group.numbers("replicate", &mut self.room, &mut self.replicate)?;
+        group.numbers("t", &mut self.room, &mut self.t)?;
+        Ok(())
     }
 
-    /// Whether the trial of a row failed: then nothing was measured.
+    /// Whether a row is the replicate's at t.
+    pub(super) fn is_at(&self, row: usize, replicate: u64, t: u32) -> bool {
+        (self.replicate[row], self.t[row]) == (replicate as f64, f64::from(t))
+    }
+
+    /// Whether the trial of a row did not fail: then nothing was measured.
     pub(super) fn is_measured(&self, row: usize) -> bool {
-        !value!(self, row, "best_sample_regret").is_nan()
+        !self.value(row, Quantity::BestSampleRegret).is_nan()
     }
 
-    /// The measurement of a row that has one. What no claim asks for is left out: [`UNUSED`], and the
-    /// sign of `observed`, which records do not have.
+    fn value(&self, row: usize, quantity: Quantity) -> f64 {
+        if self.present.has(quantity) { self.values[quantity as usize][row] } else { f64::NAN }
+    }
+
+    /// Makes trials of a number of rows that lie so far apart.
+    pub(super) fn gather(
+        &self,
+        first: usize,
+        apart: usize,
+        count: usize,
+        wanted: Quantities,
+        trials: &mut Trials,
+    ) {
+        trials.start(count);
+        for quantity in Quantity::ALL.into_iter().filter(|&quantity| wanted.has(quantity)) {
+            let column = trials.column_mut(quantity);
+            if self.present.has(quantity) {
+                let values = self.values[quantity as usize][first..].iter().step_by(apart);
+                column.iter_mut().zip(values).for_each(|(to, value)| *to = *value);
+            } else {
+                column.fill(f64::NAN);
+            }
+        }
+    }
+
+    /// The measurement of a row that has one, as far as claims read it.
     pub(super) fn measurement(&self, row: usize, t: u32) -> Measurement {
-        macro_rules! get {
-            ($name:literal) => {
-                value!(self, row, $name)
-            };
-        }
-        macro_rules! deviation {
-            ($error:literal, $signed:literal, $ratio:literal) => {
-                some(get!($error)).map(|error| Deviation {
-                    signed: get!($signed),
-                    error,
-                    ratio: get!($ratio),
-                })
-            };
-        }
+        use Quantity as Q;
+        let get = |quantity| self.value(row, quantity);
+        let some = |quantity| Some(get(quantity)).filter(|value| !value.is_nan());
+        let deviation = |error, signed, ratio| {
+            some(error).map(|error| Deviation { signed: get(signed), error, ratio: get(ratio) })
+        };
         Measurement {
             t,
             x: Some(0),
             y: 0.0,
             f: 0.0,
-            f_star: get!("f_star"),
+            f_star: get(Q::FStar),
             x_star: Some(0),
             prior_known: true,
             expected: None,
-            f_range: get!("f_range"),
+            f_range: get(Q::FRange),
             zeta: None,
-            target: some(get!("target")),
-            best_sample_regret: get!("best_sample_regret"),
-            simple_regret: get!("simple_regret"),
-            cumulative_regret: get!("cumulative_regret"),
-            probe: deviation!("error_probe", "signed_probe", "ratio_probe"),
-            star: deviation!("error_star", "signed_star", "ratio_star"),
-            next: deviation!("error_next", "signed_next", "ratio_next"),
-            observed: some(get!("error_observed")).map(|error| Deviation {
+            target: some(Q::Target),
+            best_sample_regret: get(Q::BestSampleRegret),
+            simple_regret: get(Q::SimpleRegret),
+            cumulative_regret: get(Q::CumulativeRegret),
+            probe: deviation(Q::ErrorProbe, Q::SignedProbe, Q::RatioProbe),
+            star: deviation(Q::ErrorStar, Q::SignedStar, Q::RatioStar),
+            next: deviation(Q::ErrorNext, Q::SignedNext, Q::RatioNext),
+            // Records do not have the sign, and no claim asks for it.
+            observed: some(Q::ErrorObserved).map(|error| Deviation {
                 signed: error.sqrt(),
                 error,
-                ratio: get!("ratio_observed"),
+                ratio: get(Q::RatioObserved),
             }),
-            k_xy: get!("k_xy"),
+            k_xy: get(Q::KXy),
             star_seen: false,
-            at_tau: self.at_tau(row),
-            y_max: get!("y_max"),
-            f_at_y_max: get!("f_at_y_max"),
-            f_max: get!("f_max"),
-            y_at_f_max: get!("y_at_f_max"),
-            information: some(get!("information")),
-            information_determinant: some(get!("information_determinant")),
+            at_tau: AtTau {
+                tau: get(Q::Tau) as u32,
+                mean_star: get(Q::MuStarTau),
+                variance_star: get(Q::KStarTau),
+                mean_tau: get(Q::MuTau),
+                variance_tau: get(Q::KTau),
+                f_tau: get(Q::FTau),
+                zeta: some(Q::ZetaTau),
+                estimated: some(Q::MuHatStarTau).map(|mean_star| EstimatedAtTau {
+                    mean_star,
+                    variance_star: get(Q::KHatStarTau),
+                    mean_tau: get(Q::MuHatTau),
+                    variance_tau: get(Q::KHatTau),
+                }),
+                compact: some(Q::SigmaBarStar)
+                    .map(|star| CompactNoise { star, tau: get(Q::SigmaBarTau) }),
+                star_seen: get(Q::StarSeenTau) != 0.0,
+            },
+            y_max: get(Q::YMax),
+            f_at_y_max: get(Q::FAtYMax),
+            f_max: get(Q::FMax),
+            y_at_f_max: get(Q::YAtFMax),
+            information: some(Q::Information),
+            information_determinant: some(Q::InformationDeterminant),
         }
     }
-
-    fn at_tau(&self, row: usize) -> AtTau {
-        macro_rules! get {
-            ($name:literal) => {
-                value!(self, row, $name)
-            };
-        }
-        AtTau {
-            tau: get!("tau") as u32,
-            mean_star: get!("mu_star_tau"),
-            variance_star: get!("k_star_tau"),
-            mean_tau: get!("mu_tau"),
-            variance_tau: get!("k_tau"),
-            f_tau: get!("f_tau"),
-            zeta: some(get!("zeta_tau")),
-            estimated: some(get!("mu_hat_star_tau")).map(|mean_star| EstimatedAtTau {
-                mean_star,
-                variance_star: get!("k_hat_star_tau"),
-                mean_tau: get!("mu_hat_tau"),
-                variance_tau: get!("k_hat_tau"),
-            }),
-            compact: some(get!("sigma_bar_star"))
-                .map(|star| CompactNoise { star, tau: get!("sigma_bar_tau") }),
-            star_seen: get!("star_seen_tau") != 0.0,
-        }
-    }
-}
-
-fn some(value: f64) -> Option<f64> {
-    (!value.is_nan()).then_some(value)
-}
-
-fn numbers<'f>(frame: &'f DataFrame, name: &str, kind: Kind) -> PolarsResult<Cow<'f, [f64]>> {
-    if UNUSED.contains(&name) {
-        return Ok(Cow::Borrowed(&[]));
-    }
-    let column = frame.column(name)?;
-    if column.null_count() == frame.height() {
-        return Ok(vec![f64::NAN; frame.height()].into());
-    }
-    Ok(match kind {
-        Kind::Bool => {
-            let flag = |flag: Option<bool>| flag.map_or(f64::NAN, |flag| f64::from(u8::from(flag)));
-            column.bool()?.iter().map(flag).collect()
-        }
-        Kind::Integer => {
-            let number = |value: Option<i64>| value.map_or(f64::NAN, |value| value as f64);
-            column.i64()?.iter().map(number).collect()
-        }
-        Kind::Float => {
-            let values = column.f64()?;
-            match values.cont_slice() {
-                Ok(slice) => Cow::Borrowed(slice),
-                Err(_) => values.iter().map(|value| value.unwrap_or(f64::NAN)).collect(),
-            }
-        }
-    })
 }

@@ -1,14 +1,18 @@
 //! A cell put together from its parts, and the summaries that are taken of it when it is whole.
 
 use rayon::prelude::*;
+use study::cell::Cell;
 use study::tally::RowCounts;
 use theory::claims::RegretBound;
 use theory::evidence::{Counts, MeanSample, Mixture};
 
-use super::partial::{Partial, Ratios, SERIES};
-use super::questions::Questions;
+use super::partial::{AtSlot, Partial, Ratios, SERIES};
+use super::questions::{Questions, Watch};
+use super::series::AllSeries;
+use super::spare::Spare;
 use super::{AtResult, CellResult, RowResult, Series};
 use crate::dataset::{DataCell, Dataset};
+use crate::statistics::Sample;
 
 /// Trials of a cell whose values are kept for quantiles and ratios; counts and means are of all trials.
 pub const KEPT: usize = 1 << 20;
@@ -29,7 +33,7 @@ pub struct Blocks {
 }
 
 /// A series at one t of a cell.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SeriesResult {
     /// Trials with a value.
     pub count: u64,
@@ -39,9 +43,9 @@ pub struct SeriesResult {
     pub variance: f64,
     /// Sums over blocks.
     pub blocks: Blocks,
-    /// Values of the first [`KEPT`] trials, ascending, of the series whose quantiles are of interest:
+    /// Values of the first [`KEPT`] trials, if there are any, of the series whose quantiles are of interest:
     /// best-sample regret, error, and ratio for a fixed design.
-    pub sorted: Vec<f64>,
+    pub sample: Option<Sample>,
 }
 
 /// How much of a regret bound is used, with rho's lower end where it depends on rho.
@@ -70,7 +74,7 @@ impl Rivals {
     pub(super) fn learn(&mut self, dataset: &Dataset, cell: usize, gathered: &Gathered) {
         let cell = &dataset.cells[cell];
         for (&t, at) in cell.checkpoints.iter().zip(&gathered.at) {
-            let kept = [at.series[0].kept.clone(), at.series[1].kept.clone()];
+            let kept = [Series::BestSample, Series::Simple].map(|one| at.series.kept(one).to_vec());
             self.0[cell.prior].push((t, kept));
         }
     }
@@ -89,46 +93,37 @@ pub(super) struct Gathered {
 }
 
 struct AtGathered {
-    series: [SeriesGathered; SERIES],
+    series: AllSeries,
     bounds: Vec<Ratios>,
     failures: u64,
 }
 
-#[derive(Default)]
-struct SeriesGathered {
-    kept: Vec<f64>,
-    blocks: Blocks,
-    /// Trials so far, those without a value included.
-    trials: u64,
-    per_block: u64,
-    /// Whether single values are kept.
-    keeps: bool,
-    count: u64,
-    mean: f64,
-    /// Sum of squared deviations from the mean.
-    spread: f64,
-}
-
 impl Gathered {
-    pub(super) fn new(dataset: &Dataset, cell: usize, questions: &Questions) -> Self {
+    /// No parts yet; `spare` has vectors of whole cells.
+    pub(super) fn new(
+        dataset: &Dataset,
+        cell: usize,
+        questions: &Questions,
+        spare: &Spare,
+    ) -> Self {
         let per_block = per_block(dataset);
-        let policy = &dataset.cells[cell].cell.policy;
-        let keeps = |series: usize| {
-            let is = |one: Series| series == one as usize;
-            is(Series::BestSample)
-                || is(Series::Error)
-                || (is(Series::Ratio) && policy.design() == "fixed")
-                // What the bounds on the other methods' simple regret are compared with.
-                || (is(Series::Simple) && policy.method() == "random")
+        let DataCell { cell: Cell { policy, .. }, replicates, .. } = &dataset.cells[cell];
+        let keeps = |series: Series| match series {
+            Series::BestSample | Series::Error => true,
+            Series::Ratio => policy.design() == "fixed",
+            // What the bounds on the other methods' simple regret are compared with.
+            Series::Simple => policy.method() == "random",
+            _ => false,
         };
-        let series = |series: usize| SeriesGathered {
-            per_block,
-            keeps: keeps(series),
-            ..SeriesGathered::default()
+        let ratios = |_| {
+            let (mut regret, mut bound) = (spare.take(), spare.take());
+            regret.reserve(KEPT.min(*replicates as usize));
+            bound.reserve(KEPT.min(*replicates as usize));
+            Ratios { regret, bound, ..Ratios::default() }
         };
         let at = |checkpoint: &super::questions::AtCheckpoint| AtGathered {
-            series: std::array::from_fn(series),
-            bounds: (0..checkpoint.bounds).map(|_| Ratios::default()).collect(),
+            series: AllSeries::new(*replicates, per_block, keeps),
+            bounds: (0..checkpoint.bounds).map(ratios).collect(),
             failures: 0,
         };
         Self {
@@ -139,8 +134,8 @@ impl Gathered {
         }
     }
 
-    /// Adds the next part.
-    pub(super) fn absorb(&mut self, part: Partial) {
+    /// Adds the next part, whose vectors go where it had them from.
+    pub(super) fn absorb(&mut self, part: Partial, spare: &Spare) {
         for (batch, counts) in part.batches {
             match self.batches.last_mut() {
                 Some((known, sums)) if *known == batch => add(sums, &counts),
@@ -149,42 +144,48 @@ impl Gathered {
         }
         add(&mut self.unseen, &part.unseen);
         self.means.iter_mut().zip(part.means).for_each(|(sum, more)| sum.plus(more));
-        self.at.par_iter_mut().zip(part.at).for_each(|(at, more)| {
+        self.at.par_iter_mut().zip(&part.at).for_each(|(at, more)| {
             at.failures += more.failures;
-            at.series.iter_mut().zip(&more.series).for_each(|(known, more)| known.extend(more));
+            at.series.extend(more.series.each_ref().map(Vec::as_slice));
             for (known, more) in at.bounds.iter_mut().zip(&more.bounds) {
                 let room = KEPT.saturating_sub(known.regret.len());
-                known.regret.extend(more.regret.iter().take(room));
-                known.bound.extend(more.bound.iter().take(room));
+                let kept = room.min(more.regret.len());
+                known.regret.extend_from_slice(&more.regret[..kept]);
+                known.bound.extend_from_slice(&more.bound[..kept]);
                 known.trials += more.trials;
                 known.worst += more.worst;
             }
         });
+        spare.give(part.at.into_iter().flat_map(AtSlot::into_vectors));
     }
 
-    /// Summaries of the whole cell.
+    /// Summaries of the whole cell; its vectors go to `spare`.
     pub(super) fn finish(
-        self,
+        mut self,
         dataset: &Dataset,
         cell: usize,
         questions: &Questions,
         rivals: &Rivals,
+        spare: &Spare,
     ) -> CellResult {
         let data = &dataset.cells[cell];
         let mut slacks: Vec<Option<Slack>> = vec![None; questions.rows.len()];
-        for (checkpoint, at) in questions.at.iter().zip(&self.at) {
+        for (checkpoint, at) in questions.at.iter().zip(&mut self.at) {
             let rival = rivals.at(data, checkpoint.t);
-            let found: Vec<(usize, Slack)> = checkpoint
-                .watches
+            // Bounds have their places in the order of the watches.
+            let bounded =
+                checkpoint.watches.iter().filter_map(|watch| Some((watch, watch.bound?.1)));
+            let bounded: Vec<(&Watch, RegretBound)> = bounded.collect();
+            let found: Vec<(usize, Slack)> = bounded
                 .par_iter()
-                .filter_map(|watch| {
-                    let (place, regret) = watch.bound?;
-                    let row = &questions.rows[watch.row];
-                    let ratios = &at.bounds[place];
-                    Some((watch.row, slack(dataset, row.budget, regret, ratios, rival)))
+                .zip(&mut at.bounds)
+                .map(|(&(watch, regret), ratios)| {
+                    let budget = questions.rows[watch.row].budget;
+                    (watch.row, slack(dataset, budget, regret, ratios, rival))
                 })
                 .collect();
             found.into_iter().for_each(|(row, slack)| slacks[row] = Some(slack));
+            spare.give(at.bounds.drain(..).flat_map(Ratios::into_vectors));
         }
         let is_step = steps(questions);
         let rows = questions.rows.iter().enumerate().map(|(place, &row)| RowResult {
@@ -202,7 +203,7 @@ impl Gathered {
         let at = at.into_par_iter().map(|(checkpoint, at)| AtResult {
             t: checkpoint.t,
             failures: at.failures,
-            series: at.series.into_iter().map(SeriesGathered::finish).collect(),
+            series: at.series.finish(),
         });
         CellResult { cell, rows, means, at: at.collect() }
     }
@@ -211,7 +212,7 @@ impl Gathered {
 /// Trials in a block: the same for all cells, because blocks of two cells are paired.
 fn per_block(dataset: &Dataset) -> u64 {
     let most = dataset.cells.iter().map(|cell| cell.replicates).max().unwrap_or(1);
-    let places = (dataset.cells.len() * dataset.study.grid.t.len() * SERIES) as u64;
+    let places = (dataset.cells.len() * dataset.study.grid.t.len() * SERIES.len()) as u64;
     let affordable = BLOCK_BYTES / (12 * places.max(1));
     most.div_ceil(affordable.clamp(64, MOST_BLOCKS)).max(1)
 }
@@ -230,55 +231,6 @@ fn add(sums: &mut [RowCounts], more: &[RowCounts]) {
         sum.refuting += more.refuting;
         sum.confirming += more.confirming;
         sum.failures += more.failures;
-    }
-}
-
-impl SeriesGathered {
-    /// Adds the values of the next trials. Chan's update keeps the variance stable, part by part.
-    fn extend(&mut self, values: &[f64]) {
-        let room = if self.keeps { KEPT.saturating_sub(self.kept.len()) } else { 0 };
-        self.kept.extend(values.iter().take(room));
-        let (mut count, mut sum) = (0_u64, 0.0);
-        for &value in values {
-            let block = (self.trials / self.per_block) as usize;
-            if self.blocks.sums.len() <= block {
-                self.blocks.sums.push(0.0);
-                self.blocks.counts.push(0);
-            }
-            self.trials += 1;
-            if value.is_nan() {
-                continue;
-            }
-            self.blocks.sums[block] += value;
-            self.blocks.counts[block] += 1;
-            count += 1;
-            sum += value;
-        }
-        if count == 0 {
-            return;
-        }
-        let mean = sum / count as f64;
-        let measured = values.iter().filter(|value| !value.is_nan());
-        let spread: f64 = measured.map(|value| (value - mean) * (value - mean)).sum();
-        let (known, all) = (self.count as f64, (self.count + count) as f64);
-        let gap = mean - self.mean;
-        self.spread += spread + gap * gap * known * count as f64 / all;
-        self.mean += gap * count as f64 / all;
-        self.count += count;
-    }
-
-    fn finish(self) -> SeriesResult {
-        let mut sorted = self.kept;
-        sorted.retain(|value| !value.is_nan());
-        sorted.sort_unstable_by(f64::total_cmp);
-        let degrees = self.count.saturating_sub(1).max(1) as f64;
-        SeriesResult {
-            count: self.count,
-            mean: self.mean,
-            variance: self.spread / degrees,
-            blocks: self.blocks,
-            sorted,
-        }
     }
 }
 
@@ -301,22 +253,28 @@ fn slack(
     dataset: &Dataset,
     budget: f64,
     regret: RegretBound,
-    ratios: &Ratios,
+    ratios: &mut Ratios,
     rival: Option<&[Vec<f64>; 2]>,
 ) -> Slack {
     let bounds = ratios.bound.iter().filter(|bound| !bound.is_nan());
     let (count, sum) = bounds.fold((0_u64, 0.0), |(count, sum), bound| (count + 1, sum + bound));
-    let mut used: Vec<f64> =
-        ratios.regret.iter().copied().filter(|ratio| !ratio.is_nan()).collect();
+    let mut used = std::mem::take(&mut ratios.regret);
+    used.retain(|ratio| !ratio.is_nan());
     let trials = used.len() as u64;
-    let tightness = nth_largest(&mut used, (budget * trials as f64) as usize)
-        .filter(|&ratio| ratio > 0.0)
-        .map(|ratio| 1.0 / ratio);
+    let above = (budget * trials as f64) as usize;
+    let tightness = nth_largest(&mut used, above);
+    let tightness = tightness.filter(|&ratio| ratio > 0.0).map(|ratio| 1.0 / ratio);
+    let shrink = most_violations(dataset, budget, trials).and_then(|most| {
+        // The largest are in front by now, and fewer violations than the budget's confirm.
+        let most = most as usize;
+        let part = if most < above { above.min(used.len()) } else { used.len() };
+        nth_largest(&mut used[..part], most)
+    });
+    ratios.regret = used;
     Slack {
         bound: if count > 0 { sum / count as f64 } else { f64::NAN },
         tightness,
-        shrink: most_violations(dataset, budget, trials)
-            .and_then(|most| nth_largest(&mut used, most as usize)),
+        shrink,
         worst_case: (ratios.trials > 0).then(|| ratios.worst as f64 / ratios.trials as f64),
         random: rival.and_then(|rival| random_coverage(regret, ratios, rival)),
     }

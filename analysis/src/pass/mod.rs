@@ -10,27 +10,30 @@ mod gathered;
 mod ordered;
 mod partial;
 mod questions;
+mod series;
+mod spare;
 mod worst;
 
 use std::ops::Range;
 
-use polars::prelude::DataFrame;
 use rayon::prelude::*;
 use study::CellId;
 use study::rows::{MeanRow, Row};
 use study::tally::RowCounts;
 use theory::Delta;
+use theory::claims::{LANES, Quantities, Trials};
 use theory::evidence::MeanSample;
 
 use crate::dataset::{self, DataCell, Dataset};
 use crate::parquet::{self, FileError, Group};
 use crate::schema::{self, Type};
 
-use columns::{Columns, UNUSED};
+use columns::Columns;
 use gathered::{Gathered, Rivals};
 use ordered::in_order;
 use partial::Partial;
 use questions::Questions;
+use spare::Spare;
 
 pub use gathered::{Blocks, KEPT, SeriesResult, Slack};
 pub use worst::{Trial, worst};
@@ -52,6 +55,18 @@ pub enum Series {
     Information,
     /// min_{s <= t} k_{s-1}(x_s).
     LeastVariance,
+}
+
+impl Series {
+    const ALL: [Self; partial::SERIES.len()] = [
+        Self::BestSample,
+        Self::Simple,
+        Self::Cumulative,
+        Self::Error,
+        Self::Ratio,
+        Self::Information,
+        Self::LeastVariance,
+    ];
 }
 
 /// What the records of a cell amount to.
@@ -144,7 +159,13 @@ pub enum Error {
 pub fn run(dataset: &Dataset, further: &[Delta]) -> Result<Vec<CellResult>, Error> {
     let questions: Vec<Questions> =
         dataset.cells.par_iter().map(|cell| Questions::new(dataset, cell, further)).collect();
-    let pass = Pass { dataset, questions, starts: starts(dataset), groups: open(dataset)? };
+    let pass = Pass {
+        dataset,
+        questions,
+        starts: starts(dataset),
+        groups: open(dataset)?,
+        spare: Default::default(),
+    };
     // Random search comes first: the bounds of the others are compared with what it reaches.
     let is_random = |cell: &DataCell| cell.cell.policy.method() == "random";
     let mut results: Vec<Option<CellResult>> = dataset.cells.iter().map(|_| None).collect();
@@ -155,7 +176,13 @@ pub fn run(dataset: &Dataset, further: &[Delta]) -> Result<Vec<CellResult>, Erro
             if first {
                 rivals.learn(dataset, cell, &gathered);
             }
-            results[cell] = Some(gathered.finish(dataset, cell, &pass.questions[cell], &rivals));
+            results[cell] = Some(gathered.finish(
+                dataset,
+                cell,
+                &pass.questions[cell],
+                &rivals,
+                &pass.spare[1],
+            ));
         })?;
     }
     Ok(results.into_iter().flatten().collect())
@@ -167,6 +194,8 @@ struct Pass<'a> {
     /// The first row of each cell, and the number of all rows.
     starts: Vec<u64>,
     groups: Vec<(u64, Group)>,
+    /// Vectors of parts, and of whole cells.
+    spare: [Spare; 2],
 }
 
 /// Records of one cell within a row group.
@@ -204,10 +233,10 @@ fn open(dataset: &Dataset) -> Result<Vec<(u64, Group)>, Error> {
     Err(dataset::Error::Total { what: "records", expected, found: rows }.into())
 }
 
-/// The columns that are read: a record's place and its measurement.
+/// The columns that may be read: a record's place and its measurement.
 fn columns() -> Vec<(String, Type)> {
-    let unused = |name: &str| name == "cell" || name == "status" || UNUSED.contains(&name);
-    schema::of_records().into_iter().filter(|(name, _)| !unused(name)).collect()
+    let all = schema::of_records().into_iter();
+    all.filter(|(_, kind)| *kind != Type::Text).collect()
 }
 
 impl Pass<'_> {
@@ -221,7 +250,9 @@ impl Pass<'_> {
             })
             .collect();
         let mut open: Option<(usize, Gathered)> = None;
-        let read = |(first, group): &&(u64, Group)| self.read(*first, group, chosen);
+        let read = |columns: &mut Columns, (first, group): &&(u64, Group)| {
+            self.read(columns, *first, group, chosen)
+        };
         in_order(&wanted, read, |segments: Result<Vec<Segment>, Error>| {
             for Segment { cell, partial } in segments? {
                 if open.as_ref().is_some_and(|(known, _)| *known != cell)
@@ -229,8 +260,9 @@ impl Pass<'_> {
                 {
                     whole(known, gathered);
                 }
-                let fresh = || (cell, Gathered::new(self.dataset, cell, &self.questions[cell]));
-                open.get_or_insert_with(fresh).1.absorb(partial);
+                let questions = &self.questions[cell];
+                let fresh = || (cell, Gathered::new(self.dataset, cell, questions, &self.spare[1]));
+                open.get_or_insert_with(fresh).1.absorb(partial, &self.spare[0]);
             }
             Ok::<(), Error>(())
         })?;
@@ -248,54 +280,86 @@ impl Pass<'_> {
         (first..count).take_while(within).filter(|&cell| self.starts[cell] < self.starts[cell + 1])
     }
 
-    fn read(&self, first: u64, group: &Group, chosen: &[bool]) -> Result<Vec<Segment>, Error> {
-        let frame = group.read()?;
+    fn read(
+        &self,
+        columns: &mut Columns,
+        first: u64,
+        group: &Group,
+        chosen: &[bool],
+    ) -> Result<Vec<Segment>, Error> {
         let rows = first..first + group.rows as u64;
+        let cells: Vec<usize> = self.cells(rows.clone()).filter(|&cell| chosen[cell]).collect();
+        let reads = cells.iter().map(|&cell| self.questions[cell].reads);
+        columns.read(group, reads.fold(Quantities::default(), Quantities::and))?;
         let mut segments = Vec::new();
-        for cell in self.cells(rows.clone()).filter(|&cell| chosen[cell]) {
-            let start = self.starts[cell].max(rows.start) - first;
-            let end = self.starts[cell + 1].min(rows.end) - first;
-            let partial = self.evaluate(&frame, first, cell, start as usize..end as usize)?;
+        for cell in cells {
+            let start = self.starts[cell].max(rows.start);
+            let end = self.starts[cell + 1].min(rows.end);
+            let partial = self.evaluate(columns, first, cell, start..end)?;
             segments.push(Segment { cell, partial });
         }
         Ok(segments)
     }
 
-    /// Evaluates some rows of a frame, all of one cell.
+    /// Evaluates some rows of a row group, all of one cell; `first` is the row group's.
     fn evaluate(
         &self,
-        frame: &DataFrame,
+        columns: &Columns,
         first: u64,
         cell: usize,
-        rows: Range<usize>,
+        rows: Range<u64>,
     ) -> Result<Partial, Error> {
-        let refused = |error| FileError::parquet("read", &self.dataset.dir.join("records"))(error);
-        let columns = Columns::new(frame).map_err(refused)?;
-        let integers = |name: &str| frame.column(name)?.i64()?.cont_slice();
-        let replicates = integers("replicate").map_err(refused)?;
-        let checkpoints = integers("t").map_err(refused)?;
         let questions = &self.questions[cell];
+        let id = self.dataset.cells[cell].id;
         let per_trial = questions.at.len() as u64;
-        let batch_size = self.dataset.study.replicates.batch_size();
-        let mut partial = Partial::new(questions);
-        for row in rows {
-            let place = first + row as u64 - self.starts[cell];
-            let (replicate, slot) = (place / per_trial, (place % per_trial) as usize);
+        let start = self.starts[cell];
+        let (mut replicate, slot) =
+            ((rows.start - start) / per_trial, (rows.start - start) % per_trial);
+        let mut slot = slot as usize;
+        for row in rows.clone() {
             let t = questions.at[slot].t;
-            if (replicates[row], checkpoints[row]) != (replicate.cast_signed(), i64::from(t)) {
-                let (row, cell) = (first + row as u64, self.dataset.cells[cell].id);
-                return Err(Error::Misplaced { row, cell, replicate, t });
+            if !columns.is_at((row - first) as usize, replicate, t) {
+                return Err(Error::Misplaced { row, cell: id, replicate, t });
             }
+            slot += 1;
+            if slot == questions.at.len() {
+                (replicate, slot) = (replicate + 1, 0);
+            }
+        }
+        let batch_size = self.dataset.study.replicates.batch_size();
+        let mut partial = Partial::new(questions, &self.spare[0]);
+        let mut trials = Trials::new();
+        let mut failed = Vec::new();
+        let mut replicate = (rows.start - start) / per_trial;
+        while start + replicate * per_trial < rows.end {
             let batch = replicate / batch_size;
-            if !columns.is_measured(row) {
-                partial.fail(questions, slot, batch);
-                continue;
+            let next = (replicate + LANES as u64).min((batch + 1) * batch_size);
+            let mut violated: Option<(u64, u32, &'static str)> = None;
+            for (slot, checkpoint) in questions.at.iter().enumerate() {
+                // The first and the last trial may have some of their rows in other row groups.
+                let row = |replicate: u64| start + replicate * per_trial + slot as u64;
+                let from = replicate + u64::from(row(replicate) < rows.start);
+                let to = (from..next).rev().find(|&last| row(last) < rows.end);
+                let Some(to) = to else { continue };
+                let count = (to - from + 1) as usize;
+                let at = (row(from) - first) as usize;
+                columns.gather(at, per_trial as usize, count, questions.reads, &mut trials);
+                trials.drop_unmeasured(&mut failed);
+                let seen = partial.observe(questions, slot, batch, &trials, &failed);
+                if let Err((lane, claim)) = seen {
+                    let place =
+                        failed.iter().fold(lane, |at, &failed| at + usize::from(failed <= at));
+                    let trial = from + place as u64;
+                    if violated.is_none_or(|(known, ..)| trial < known) {
+                        violated = Some((trial, checkpoint.t, claim));
+                    }
+                }
             }
-            let measurement = columns.measurement(row, t);
-            partial.observe(questions, slot, batch, &measurement).map_err(|claim| {
-                let address = self.dataset.address(self.dataset.cells[cell].id, replicate);
-                Error::Invariant { claim, t, address }
-            })?;
+            if let Some((trial, t, claim)) = violated {
+                let address = self.dataset.address(id, trial);
+                return Err(Error::Invariant { claim, t, address });
+            }
+            replicate = next;
         }
         Ok(partial)
     }

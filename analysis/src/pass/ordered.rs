@@ -32,13 +32,14 @@ impl Progress {
 }
 
 /// Computes `work` of every item on as many threads as there are cores, and hands the results to `take`
-/// in the items' order. The first error ends it. Few results exist at a time.
+/// in the items' order. The first error ends it. Few results exist at a time. What a thread leaves in its
+/// `S` is there for its next item.
 ///
 /// These threads are not rayon's: work that waits for a pool would there be interrupted by other work,
 /// which would then be in its way.
-pub(super) fn in_order<T: Sync, R: Send, E>(
+pub(super) fn in_order<T: Sync, S: Default, R: Send, E>(
     items: &[T],
-    work: impl Fn(&T) -> R + Sync,
+    work: impl Fn(&mut S, &T) -> R + Sync,
     mut take: impl FnMut(R) -> Result<(), E>,
 ) -> Result<(), E> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
@@ -49,11 +50,12 @@ pub(super) fn in_order<T: Sync, R: Send, E>(
         for _ in 0..threads {
             let (sender, work, next, progress) = (sender.clone(), &work, &next, &progress);
             scope.spawn(move || {
+                let mut own = S::default();
                 loop {
                     let place = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(place) else { break };
                     let wanted = progress.admits(place, AHEAD * threads);
-                    if !wanted || sender.send((place, work(item))).is_err() {
+                    if !wanted || sender.send((place, work(&mut own, item))).is_err() {
                         break;
                     }
                 }
@@ -85,7 +87,7 @@ mod tests {
     fn results_come_in_order() {
         let items: Vec<u64> = (0..500).collect();
         let mut taken = Vec::new();
-        let work = |item: &u64| {
+        let work = |(): &mut (), item: &u64| {
             // Uneven work, so that threads overtake each other.
             (0..(item * 7919) % 1000).for_each(|step| _ = std::hint::black_box(step));
             *item
@@ -104,13 +106,13 @@ mod tests {
         let mut taken = 0;
         let outcome = in_order(
             &items,
-            |item| *item,
+            |(): &mut (), item| *item,
             |result| {
                 taken += 1;
                 if result == 100 { Err(result) } else { Ok(()) }
             },
         );
         assert_eq!((outcome, taken), (Err(100), 101));
-        assert_eq!(in_order(&[], |item: &u64| *item, |_| Err(())), Ok(()));
+        assert_eq!(in_order(&[], |(): &mut (), item: &u64| *item, |_| Err(())), Ok(()));
     }
 }

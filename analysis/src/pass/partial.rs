@@ -1,13 +1,21 @@
 //! What some consecutive records of a cell say; parts add up in their order.
 
 use study::tally::{Contexts, RowCounts};
-use theory::Measurement;
-use theory::claims::Outcome;
+use theory::claims::{LANES, Outcome, Quantity, Trials};
 
-use super::questions::{AtCheckpoint, Questions, Watch};
+use super::questions::{AtCheckpoint, Invariant, Questions, Watch};
+use super::spare::Spare;
 
-/// What is kept of each trial at each checkpoint of the grid.
-pub(super) const SERIES: usize = 7;
+/// What is kept of each trial at each checkpoint of the grid, in the order of [`super::Series`].
+pub(super) const SERIES: [Quantity; 7] = [
+    Quantity::BestSampleRegret,
+    Quantity::SimpleRegret,
+    Quantity::CumulativeRegret,
+    Quantity::ErrorProbe,
+    Quantity::RatioProbe,
+    Quantity::Information,
+    Quantity::KTau,
+];
 
 /// What the records of some trials amount to.
 pub(super) struct Partial {
@@ -18,7 +26,7 @@ pub(super) struct Partial {
     /// Of each claim about a mean.
     pub(super) means: Vec<Moments>,
     /// By checkpoint.
-    pub(super) at: Vec<Sample>,
+    pub(super) at: Vec<AtSlot>,
 }
 
 /// Count, sum and sum of squares of deviations from the expected value.
@@ -44,9 +52,8 @@ impl Moments {
 }
 
 /// Values of trials at one checkpoint, in their order; NaN where there is none.
-#[derive(Default)]
-pub(super) struct Sample {
-    pub(super) series: [Vec<f64>; SERIES],
+pub(super) struct AtSlot {
+    pub(super) series: [Vec<f64>; SERIES.len()],
     /// By bound: regret/bound, (max f - min f)/bound and the bound itself, with rho's lower end.
     pub(super) bounds: Vec<Ratios>,
     pub(super) failures: u64,
@@ -64,11 +71,21 @@ pub(super) struct Ratios {
     pub(super) bound: Vec<f64>,
 }
 
+impl AtSlot {
+    /// Its vectors, to be used again.
+    pub(super) fn into_vectors(self) -> impl Iterator<Item = Vec<f64>> {
+        self.series.into_iter().chain(self.bounds.into_iter().flat_map(Ratios::into_vectors))
+    }
+}
+
 impl Partial {
-    pub(super) fn new(questions: &Questions) -> Self {
-        let sample = |checkpoint: &AtCheckpoint| Sample {
-            bounds: (0..checkpoint.bounds).map(|_| Ratios::default()).collect(),
-            ..Sample::default()
+    /// Nothing yet, in vectors that are not needed elsewhere.
+    pub(super) fn new(questions: &Questions, spare: &Spare) -> Self {
+        let ratios = |_| Ratios { regret: spare.take(), bound: spare.take(), ..Ratios::default() };
+        let sample = |checkpoint: &AtCheckpoint| AtSlot {
+            series: std::array::from_fn(|_| spare.take()),
+            bounds: (0..checkpoint.bounds).map(ratios).collect(),
+            failures: 0,
         };
         Self {
             batches: vec![],
@@ -85,111 +102,155 @@ impl Partial {
         }
     }
 
-    /// Adds a trial that failed before this checkpoint.
-    pub(super) fn fail(&mut self, questions: &Questions, slot: usize, batch: u64) {
-        let checkpoint = &questions.at[slot];
-        if !checkpoint.on_grid {
-            return;
-        }
-        self.enter(batch, questions.rows.len());
-        let counts = &mut self.batches.last_mut().expect("the batch was entered").1;
-        for watch in &checkpoint.watches {
-            counts[watch.row].failures += 1;
-        }
-        for watch in checkpoint.watches.iter().filter(|watch| watch.is_step) {
-            self.unseen[watch.row].failures += 1;
-        }
-        let sample = &mut self.at[slot];
-        sample.failures += 1;
-        sample.series.iter_mut().for_each(|values| values.push(f64::NAN));
-        for ratios in &mut sample.bounds {
-            ratios.regret.push(f64::NAN);
-            ratios.bound.push(f64::NAN);
-        }
-    }
-
-    /// Adds a measurement. `Err` names an invariant that does not hold.
+    /// Adds consecutive trials of a batch at one checkpoint: those that were measured, and which of all
+    /// failed. `Err` names the first that violates an invariant, and the invariant.
     pub(super) fn observe(
         &mut self,
         questions: &Questions,
         slot: usize,
         batch: u64,
-        m: &Measurement,
-    ) -> Result<(), &'static str> {
+        trials: &Trials,
+        failed: &[usize],
+    ) -> Result<(), (usize, &'static str)> {
         let checkpoint = &questions.at[slot];
-        for (claim, context) in &checkpoint.invariants {
-            if claim.evaluate(context, m) == Outcome::Violated {
-                return Err(claim.id);
-            }
-        }
+        check_invariants(checkpoint, trials)?;
         if !checkpoint.on_grid {
             return Ok(());
         }
         self.enter(batch, questions.rows.len());
         let Self { batches, unseen, at, .. } = self;
         let counts = batches.last_mut().expect("the batch was entered").1.as_mut_slice();
-        let bounds = &mut at[slot].bounds;
+        let all = [true; LANES];
+        let mut is_unseen = [false; LANES];
+        let seen = trials.column(Quantity::StarSeenTau);
+        is_unseen.iter_mut().zip(seen).for_each(|(unseen, &seen)| *unseen = seen == 0.0);
+        let mut outcomes = [[Outcome::NotApplicable; LANES]; 2];
         for watch in &checkpoint.watches {
-            let outcomes = judge(watch, m, bounds);
-            count(outcomes, &mut counts[watch.row]);
-            if watch.is_step && !m.at_tau.star_seen {
-                count(outcomes, &mut unseen[watch.row]);
+            judge(watch, trials, failed, &mut at[slot].bounds, &mut outcomes);
+            count(&outcomes, &all[..trials.count()], &mut counts[watch.row]);
+            counts[watch.row].failures += failed.len() as u64;
+            if watch.is_step {
+                count(&outcomes, &is_unseen[..trials.count()], &mut unseen[watch.row]);
+                unseen[watch.row].failures += failed.len() as u64;
             }
         }
+        let mut values = [0.0; LANES];
         for mean in &checkpoint.means {
-            if let Some(value) = (mean.statistic)(&mean.context, m) {
-                self.means[mean.row].add(value - mean.expected);
-            }
+            (mean.statistic.many)(&mean.context, trials, &mut values);
+            let mut moments = self.means[mean.row];
+            let measured = values[..trials.count()].iter().filter(|value| !value.is_nan());
+            measured.for_each(|value| moments.add(value - mean.expected));
+            self.means[mean.row] = moments;
         }
-        let sample = &mut self.at[slot].series;
-        sample.iter_mut().zip(series(m)).for_each(|(values, value)| values.push(value));
+        let sample = &mut self.at[slot];
+        sample.failures += failed.len() as u64;
+        for (values, quantity) in sample.series.iter_mut().zip(SERIES) {
+            append(values, trials.column(quantity), failed);
+        }
         Ok(())
     }
 }
 
-/// In the order of [`super::Series`].
-fn series(m: &Measurement) -> [f64; SERIES] {
-    let probe = |of: fn(theory::measurement::Deviation) -> f64| m.probe.map_or(f64::NAN, of);
-    [
-        m.best_sample_regret,
-        m.simple_regret,
-        m.cumulative_regret,
-        probe(|at| at.error),
-        probe(|at| at.ratio),
-        m.information.unwrap_or(f64::NAN),
-        m.at_tau.variance_tau,
-    ]
+fn check_invariants(
+    checkpoint: &AtCheckpoint,
+    trials: &Trials,
+) -> Result<(), (usize, &'static str)> {
+    let mut first = None;
+    let mut outcomes = [Outcome::NotApplicable; LANES];
+    for Invariant { claim, holds, context } in &checkpoint.invariants {
+        (holds.many)(context, trials, &mut outcomes);
+        let outcomes = &outcomes[..trials.count()];
+        // Most of the time none is violated, which takes no search.
+        if outcomes.iter().fold(false, |any, &outcome| any | (outcome == Outcome::Violated)) {
+            let lane = outcomes.iter().position(|&outcome| outcome == Outcome::Violated);
+            let earlier = first.filter(|&(known, _)| lane.is_none_or(|lane| known <= lane));
+            first = earlier.or(lane.map(|lane| (lane, claim.id)));
+        }
+    }
+    first.map_or(Ok(()), Err)
 }
 
-/// With rho's upper end, and with its lower end.
-type Outcomes = (Outcome, Outcome);
+/// Appends the values of those that were measured, and NaN for those that failed.
+fn append(all: &mut Vec<f64>, values: &[f64], failed: &[usize]) {
+    let mut rest = values.iter();
+    let start = all.len();
+    for &place in failed {
+        let before = start + place - all.len();
+        all.extend(rest.by_ref().take(before));
+        all.push(f64::NAN);
+    }
+    all.extend_from_slice(rest.as_slice());
+}
 
-/// What a trial says about a row; a regret bound is evaluated once at either end of rho, and kept.
-fn judge(watch: &Watch, m: &Measurement, bounds: &mut [Ratios]) -> Outcomes {
+/// What trials say about a row, with rho's upper end, and with its lower end. A regret bound is evaluated
+/// once at either end of rho, and kept.
+fn judge(
+    watch: &Watch,
+    trials: &Trials,
+    failed: &[usize],
+    bounds: &mut [Ratios],
+    [refuted, confirmed]: &mut [[Outcome; LANES]; 2],
+) {
     let Contexts { refuting, confirming } = &watch.contexts;
     let Some((place, regret)) = watch.bound else {
-        let upper = watch.claim.evaluate(refuting, m);
-        return (
-            upper,
-            confirming.as_ref().map_or(upper, |context| watch.claim.evaluate(context, m)),
-        );
+        (watch.holds.many)(refuting, trials, refuted);
+        match confirming {
+            Some(confirming) => (watch.holds.many)(confirming, trials, confirmed),
+            None => *confirmed = *refuted,
+        }
+        return;
     };
-    let upper = (regret.bound)(refuting, m);
-    let lower = confirming.as_ref().map_or(upper, |context| (regret.bound)(context, m));
-    let bound = lower.unwrap_or(f64::NAN);
-    let ratios = &mut bounds[place];
-    ratios.regret.push(if bound > 0.0 { regret.regret(m) / bound } else { f64::INFINITY });
-    ratios.trials += u64::from(!bound.is_nan());
-    ratios.worst += u64::from(m.f_range <= bound);
-    ratios.bound.push(bound);
-    (regret.within(m, upper), regret.within(m, lower))
+    let mut bound = [f64::NAN; LANES];
+    (regret.bound.many)(refuting, trials, &mut bound);
+    regret.within(trials, &bound, refuted);
+    match confirming {
+        Some(confirming) => {
+            (regret.bound.many)(confirming, trials, &mut bound);
+            regret.within(trials, &bound, confirmed);
+        }
+        None => *confirmed = *refuted,
+    }
+    bounds[place].extend(regret.regret(), &bound, trials, failed);
 }
 
-fn count((refuting, confirming): Outcomes, counts: &mut RowCounts) {
-    if refuting == Outcome::NotApplicable || confirming == Outcome::NotApplicable {
-        return;
+impl Ratios {
+    /// Its vectors, to be used again.
+    pub(super) fn into_vectors(self) -> impl Iterator<Item = Vec<f64>> {
+        [self.regret, self.bound].into_iter()
     }
-    counts.trials += 1;
-    counts.refuting += u64::from(refuting == Outcome::Violated);
-    counts.confirming += u64::from(confirming == Outcome::Violated);
+
+    fn extend(
+        &mut self,
+        regret: Quantity,
+        bounds: &[f64; LANES],
+        trials: &Trials,
+        failed: &[usize],
+    ) {
+        let bounds = &bounds[..trials.count()];
+        let mut used = [0.0; LANES];
+        let regrets = trials.column(regret).iter().zip(bounds);
+        for (used, (&regret, &bound)) in used.iter_mut().zip(regrets) {
+            *used = if bound > 0.0 { regret / bound } else { f64::INFINITY };
+        }
+        append(&mut self.regret, &used[..trials.count()], failed);
+        append(&mut self.bound, bounds, failed);
+        let worst = trials.column(Quantity::FRange).iter().zip(bounds);
+        self.worst += worst.map(|(range, bound)| u64::from(range <= bound)).sum::<u64>();
+        self.trials += bounds.iter().map(|bound| u64::from(!bound.is_nan())).sum::<u64>();
+    }
+}
+
+/// Adds the outcomes of those trials that are among some.
+fn count([refuted, confirmed]: &[[Outcome; LANES]; 2], among: &[bool], counts: &mut RowCounts) {
+    let (mut answers, mut refuting, mut confirming) = (0_u8, 0_u8, 0_u8);
+    const { assert!(LANES <= u8::MAX as usize, "a byte counts the outcomes") };
+    for ((&upper, &lower), &among) in refuted.iter().zip(confirmed).zip(among) {
+        let is = among & (upper != Outcome::NotApplicable) & (lower != Outcome::NotApplicable);
+        answers += u8::from(is);
+        refuting += u8::from(is & (upper == Outcome::Violated));
+        confirming += u8::from(is & (lower == Outcome::Violated));
+    }
+    counts.trials += u64::from(answers);
+    counts.refuting += u64::from(refuting);
+    counts.confirming += u64::from(confirming);
 }

@@ -2,9 +2,12 @@
 
 use study::rows::{MeanRow, Row, mean_rows, rows, rows_at};
 use study::tally::Contexts;
-use theory::claims::{self, Claim, Context, RegretBound, Test};
-use theory::{Delta, Measurement};
+use theory::Delta;
+use theory::claims::{
+    self, Claim, Context, Predicate, Quantities, Quantity, RegretBound, Statistic, Test,
+};
 
+use super::partial::SERIES;
 use crate::dataset::{DataCell, Dataset};
 
 /// The questions of a cell.
@@ -17,6 +20,8 @@ pub(super) struct Questions {
     pub(super) means: Vec<MeanRow>,
     /// By checkpoint.
     pub(super) at: Vec<AtCheckpoint>,
+    /// All that is read to answer them.
+    pub(super) reads: Quantities,
 }
 
 /// What is asked at one checkpoint.
@@ -27,7 +32,7 @@ pub(super) struct AtCheckpoint {
     pub(super) on_grid: bool,
     pub(super) watches: Vec<Watch>,
     pub(super) means: Vec<MeanWatch>,
-    pub(super) invariants: Vec<(&'static Claim, Context)>,
+    pub(super) invariants: Vec<Invariant>,
     /// How many watches have a bound.
     pub(super) bounds: usize,
 }
@@ -35,7 +40,7 @@ pub(super) struct AtCheckpoint {
 /// A row of the verdicts.
 pub(super) struct Watch {
     pub(super) row: usize,
-    pub(super) claim: &'static Claim,
+    pub(super) holds: Predicate,
     pub(super) contexts: Contexts,
     /// The bound on regret, and its place among those of the checkpoint.
     pub(super) bound: Option<(usize, RegretBound)>,
@@ -47,8 +52,15 @@ pub(super) struct Watch {
 /// A claim about a mean.
 pub(super) struct MeanWatch {
     pub(super) row: usize,
-    pub(super) statistic: fn(&Context, &Measurement) -> Option<f64>,
+    pub(super) statistic: Statistic,
     pub(super) expected: f64,
+    pub(super) context: Context,
+}
+
+/// What must be true of every record.
+pub(super) struct Invariant {
+    pub(super) claim: &'static Claim,
+    pub(super) holds: Predicate,
     pub(super) context: Context,
 }
 
@@ -70,7 +82,36 @@ impl Questions {
         watch_rows(&mut at, dataset, cell, &all);
         watch_means(&mut at, dataset, cell, &means);
         watch_invariants(&mut at, dataset, cell);
-        Self { rows: all, planned, means, at }
+        let reads = at.iter().map(AtCheckpoint::reads).fold(Quantities::default(), Quantities::and);
+        Self { rows: all, planned, means, at, reads }
+    }
+}
+
+impl AtCheckpoint {
+    fn reads(&self) -> Quantities {
+        // Whether a trial failed is seen in its regret.
+        let mut all = Quantities::default().with(Quantity::BestSampleRegret);
+        for Invariant { holds, context, .. } in &self.invariants {
+            all = all.and((holds.reads)(context));
+        }
+        for MeanWatch { statistic, context, .. } in &self.means {
+            all = all.and((statistic.reads)(context));
+        }
+        for Watch { holds, contexts, bound, is_step, .. } in &self.watches {
+            for context in [&contexts.refuting].into_iter().chain(&contexts.confirming) {
+                all = all.and((holds.reads)(context));
+            }
+            if bound.is_some() {
+                all = all.with(Quantity::FRange);
+            }
+            if *is_step {
+                all = all.with(Quantity::StarSeenTau);
+            }
+        }
+        if self.on_grid {
+            all = SERIES.into_iter().fold(all, Quantities::with);
+        }
+        all
     }
 }
 
@@ -82,11 +123,12 @@ fn at_t(at: &mut [AtCheckpoint], t: u32) -> Option<&mut AtCheckpoint> {
 fn watch_rows(at: &mut [AtCheckpoint], dataset: &Dataset, cell: &DataCell, rows: &[Row]) {
     for (row, contexts) in dataset.contexts(cell, rows).into_iter().enumerate() {
         let claim = rows[row].claim;
+        let Test::Probability { holds, .. } = claim.test else { continue };
         let Some(checkpoint) = at_t(at, rows[row].t) else { continue };
         let bound = claim.bound.map(|bound| (checkpoint.bounds, bound));
         checkpoint.bounds += usize::from(bound.is_some());
         let is_step = claim.id.starts_with("theorem") && claim.id.contains("/step.");
-        checkpoint.watches.push(Watch { row, claim, contexts, bound, is_step });
+        checkpoint.watches.push(Watch { row, holds, contexts, bound, is_step });
     }
 }
 
@@ -104,13 +146,14 @@ fn watch_means(at: &mut [AtCheckpoint], dataset: &Dataset, cell: &DataCell, mean
 /// Invariants are checked in every study, at every checkpoint, whatever it tests.
 fn watch_invariants(at: &mut [AtCheckpoint], dataset: &Dataset, cell: &DataCell) {
     let (delta, prior) = (dataset.some_delta(cell), dataset.prior(cell));
-    for claim in claims::all().filter(|claim| matches!(claim.test, Test::Invariant { .. })) {
+    for claim in claims::all() {
+        let Test::Invariant { holds, .. } = claim.test else { continue };
         for checkpoint in at.iter_mut() {
             let row = Row { claim, form: None, at: None, t: checkpoint.t, delta, budget: 0.0 };
             let rho = prior.rho_at(checkpoint.t).map(|(_, upper)| upper);
             let context = row.context(&cell.cell, prior.c, rho);
             if claim.applies(&context).is_ok() {
-                checkpoint.invariants.push((claim, context));
+                checkpoint.invariants.push(Invariant { claim, holds, context });
             }
         }
     }

@@ -6,12 +6,11 @@ use study::CellId;
 use study::rows::{Row, rows};
 use study::tally::Contexts;
 use theory::Measurement;
-use theory::claims::{At, Outcome};
+use theory::claims::{At, Outcome, Quantities, Quantity, Trial as _};
 
 use super::columns::Columns;
 use super::{Error, open, starts};
 use crate::dataset::{DataCell, Dataset};
-use crate::parquet::FileError;
 
 /// A trial at one row of the verdicts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -45,7 +44,7 @@ pub fn worst(dataset: &Dataset, claim: &str, count: usize) -> Result<Vec<Trial>,
     let groups = open(dataset)?;
     let found = groups
         .par_iter()
-        .map(|(first, group)| {
+        .map_init(Columns::default, |columns, (first, group)| {
             let rows = *first..first + group.rows as u64;
             let of = |cell: usize| starts[cell] < rows.end && starts[cell + 1] > rows.start;
             let cells: Vec<usize> =
@@ -53,9 +52,10 @@ pub fn worst(dataset: &Dataset, claim: &str, count: usize) -> Result<Vec<Trial>,
             if cells.is_empty() {
                 return Ok(vec![]);
             }
-            let frame = group.read()?;
-            let refused = |error| FileError::parquet("read", &dataset.dir.join("records"))(error);
-            let columns = Columns::new(&frame).map_err(refused)?;
+            columns.read(
+                group,
+                Quantity::ALL.into_iter().fold(Quantities::default(), Quantities::with),
+            )?;
             let mut found = Vec::new();
             for cell in cells {
                 let begin = starts[cell].max(rows.start);
@@ -124,8 +124,8 @@ fn judge(
 fn used(row: &Row, contexts: &Contexts, m: &Measurement) -> Option<f64> {
     let context = &contexts.refuting;
     if let Some(regret) = row.claim.bound {
-        let bound = (regret.bound)(context, m)?;
-        return (bound > 0.0).then(|| regret.regret(m) / bound);
+        let bound = (regret.bound.one)(context, m)?;
+        return (bound > 0.0).then(|| m.value(regret.regret()) / bound);
     }
     if row.claim.id != "lemma1.mean" {
         return None;

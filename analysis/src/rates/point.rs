@@ -5,7 +5,7 @@ use theory::theorem2;
 use super::{limit, pairs};
 use crate::dataset::{DataCell, Dataset};
 use crate::pass::{AtResult, CellResult, Series, SeriesResult};
-use crate::statistics::{Sample, summary};
+use crate::statistics::summary;
 use crate::verdicts::VerdictRow;
 
 /// A mean with its Monte-Carlo standard error.
@@ -144,7 +144,7 @@ fn root(mean: Estimate) -> Estimate {
 }
 
 fn quantile(series: &SeriesResult, level: f64) -> Option<Quantile> {
-    let sample = Sample::from_sorted(&series.sorted)?;
+    let sample = series.sample.as_ref()?;
     let limits = sample.limits(level, CONFIDENCE);
     Some(Quantile { level, value: sample.quantile(level), low: limits.low, high: limits.high })
 }

@@ -6,13 +6,24 @@
 //! P(Bin(n,p) < l) <= alpha/2 and the least u with P(Bin(n,p) >= u) <= alpha/2. Then [x_(l), x_(u)]
 //! covers the p-quantile of any law, continuous or not, with probability at least 1 - alpha.
 
-use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use theory::special::{Split, inc_beta};
 
-/// A sample in ascending order, not empty, without NaN.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sample<'a>(Cow<'a, [f64]>);
+/// A sample, not empty, without NaN; it is put in order as far as it is asked.
+#[derive(Debug)]
+pub struct Sample {
+    count: usize,
+    partly_ordered: Mutex<PartlyOrdered>,
+}
+
+/// Values of which some are where they are in ascending order, with all smaller ones before them.
+#[derive(Debug)]
+struct PartlyOrdered {
+    values: Vec<f64>,
+    known: BTreeSet<usize>,
+}
 
 /// Limits for a quantile; an end is `None` where the sample is too small for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,25 +34,35 @@ pub struct QuantileLimits {
     pub high: Option<f64>,
 }
 
-impl<'a> Sample<'a> {
-    /// Sorts the values; `None` where there are none or where one is NaN.
-    pub fn new(mut values: Vec<f64>) -> Option<Self> {
+impl Sample {
+    /// `None` where there are no values or where one is NaN.
+    pub fn new(values: Vec<f64>) -> Option<Self> {
         if values.is_empty() || values.iter().any(|value| value.is_nan()) {
             return None;
         }
-        values.sort_by(f64::total_cmp);
-        Some(Self(values.into()))
+        let count = values.len();
+        let partly_ordered = Mutex::new(PartlyOrdered { values, known: BTreeSet::new() });
+        Some(Self { count, partly_ordered })
     }
 
-    /// Values that are in ascending order; `None` where there are none.
-    pub fn from_sorted(values: &'a [f64]) -> Option<Self> {
-        debug_assert!(values.is_sorted(), "the values are in ascending order");
-        (!values.is_empty()).then_some(Self(values.into()))
+    /// How many values there are.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
-    /// The values in ascending order.
-    pub fn sorted(&self) -> &[f64] {
-        &self.0
+    /// The value that so many others come before in ascending order.
+    ///
+    /// # Panics
+    /// Where there are not so many.
+    pub fn at(&self, rank: usize) -> f64 {
+        let mut ordered = self.partly_ordered.lock().unwrap_or_else(PoisonError::into_inner);
+        let PartlyOrdered { values, known } = &mut *ordered;
+        if known.insert(rank) {
+            let start = known.range(..rank).next_back().map_or(0, |before| before + 1);
+            let end = known.range(rank + 1..).next().copied().unwrap_or(values.len());
+            values[start..end].select_nth_unstable_by(rank - start, f64::total_cmp);
+        }
+        values[rank]
     }
 
     /// The quantile of type 7 at p.
@@ -50,13 +71,13 @@ impl<'a> Sample<'a> {
     /// Where p is not in [0, 1].
     pub fn quantile(&self, p: f64) -> f64 {
         assert!((0.0..=1.0).contains(&p), "p = {p} is not in [0, 1]");
-        let h = (self.0.len() - 1) as f64 * p;
+        let h = (self.count - 1) as f64 * p;
         let below = h as usize;
-        let here = self.0[below];
-        match self.0.get(below + 1) {
-            Some(next) if h > below as f64 => here + (h - below as f64) * (next - here),
-            _ => here,
+        let here = self.at(below);
+        if h > below as f64 && below + 1 < self.count {
+            return here + (h - below as f64) * (self.at(below + 1) - here);
         }
+        here
     }
 
     /// Limits for the law's p-quantile, p in (0, 1), at confidence `level`.
@@ -64,8 +85,8 @@ impl<'a> Sample<'a> {
     /// # Panics
     /// Where p or `level` is not in (0, 1).
     pub fn limits(&self, p: f64, level: f64) -> QuantileLimits {
-        let (low, high) = rank_limits(self.0.len(), p, level);
-        QuantileLimits { low: low.map(|l| self.0[l - 1]), high: high.map(|u| self.0[u - 1]) }
+        let (low, high) = rank_limits(self.count, p, level);
+        QuantileLimits { low: low.map(|l| self.at(l - 1)), high: high.map(|u| self.at(u - 1)) }
     }
 }
 
@@ -104,13 +125,26 @@ mod tests {
         // 0.5^5 = 0.03125 > 0.025: five values do not bound a median at 95 %, six do.
         assert_eq!(rank_limits(5, 0.5, 0.95), (None, None));
         assert_eq!(rank_limits(6, 0.5, 0.95), (Some(1), Some(6)));
-        assert_eq!(Sample::new(vec![]), None);
-        assert_eq!(Sample::new(vec![1.0, f64::NAN]), None);
+        assert!(Sample::new(vec![]).is_none());
+        assert!(Sample::new(vec![1.0, f64::NAN]).is_none());
         let one = Sample::new(vec![2.0]).unwrap();
         assert_eq!((one.quantile(0.0), one.quantile(0.3), one.quantile(1.0)), (2.0, 2.0, 2.0));
     }
 
     proptest! {
+        #[test]
+        fn ranks_are_those_of_the_sorted_sample(
+            values in prop::collection::vec(prop_oneof![Just(0.0), -1.0_f64..1.0], 1..200),
+            asked in prop::collection::vec(any::<prop::sample::Index>(), 1..40),
+        ) {
+            let mut sorted = values.clone();
+            sorted.sort_by(f64::total_cmp);
+            let sample = Sample::new(values).unwrap();
+            for rank in asked.iter().map(|index| index.index(sorted.len())) {
+                prop_assert_eq!(sample.at(rank).to_bits(), sorted[rank].to_bits());
+            }
+        }
+
         #[test]
         fn ranks_are_the_sharpest(n in 1_usize..400, p in 0.01_f64..0.99) {
             let (low, high) = rank_limits(n, p, 0.9);

@@ -181,10 +181,10 @@ fn candidate(
     }
     if planned.claim.id == "lemma1.mean" && row.at.as_deref() == Some("probe") {
         row.tightness = row.limits.get("a").zip(at).and_then(|(a, at)| {
-            let errors = &at.of(Series::Error).sorted;
-            let above = (planned.budget * errors.len() as f64) as usize;
-            let quantile = errors.iter().rev().nth(above)?;
-            (*quantile > 0.0).then(|| a / quantile)
+            let errors = at.of(Series::Error).sample.as_ref()?;
+            let above = (planned.budget * errors.count() as f64) as usize;
+            let quantile = errors.at(errors.count().checked_sub(above + 1)?);
+            (quantile > 0.0).then(|| a / quantile)
         });
     }
     weighed(dataset, row, &evidence, planned.budget)

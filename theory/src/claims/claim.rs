@@ -1,6 +1,6 @@
 //! What a claim is.
 
-use super::{At, Barrier, Conditions, Context, RegretBound, Setting};
+use super::{At, Barrier, Conditions, Context, Predicate, RegretBound, Setting, Statistic};
 use crate::{Delta, Form, Measurement};
 use std::fmt;
 
@@ -71,9 +71,6 @@ pub enum Outcome {
     NotApplicable,
 }
 
-/// A statement about one trial.
-pub type Predicate = fn(&Context, &Measurement) -> Outcome;
-
 /// How a claim is tested.
 #[derive(Clone, Copy, Debug)]
 pub enum Test {
@@ -87,7 +84,7 @@ pub enum Test {
     /// The mean of a statistic against its expectation; fixed n.
     Mean {
         /// The statistic of a trial.
-        statistic: fn(&Context, &Measurement) -> Option<f64>,
+        statistic: Statistic,
         /// What its mean should be.
         expected: f64,
     },
@@ -199,7 +196,7 @@ impl Claim {
     pub fn evaluate(&self, context: &Context, measurement: &Measurement) -> Outcome {
         match self.test {
             Test::Probability { holds, .. } | Test::Invariant { holds, .. } => {
-                holds(context, measurement)
+                (holds.one)(context, measurement)
             }
             Test::Mean { .. } => Outcome::NotApplicable,
         }

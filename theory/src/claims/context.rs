@@ -1,8 +1,8 @@
 //! The conditions under which a claim is tested, and the constants that follow from them.
 
+use super::{Quantity, Trial};
 use crate::{
     Delta, Form, lemma1, lemma5,
-    measurement::AtTau,
     theorem2::{self, Concentration, Prior},
 };
 use std::{
@@ -210,9 +210,10 @@ impl Constants {
         *self.at.get(t as usize)?.interval.get_or_init(compute)
     }
 
-    fn concentration(&self, t: u32) -> Option<Concentration> {
+    #[inline]
+    fn concentration(&self, t: u32) -> Option<&Concentration> {
         let compute = || Concentration::new(self.n, t, self.delta, self.form);
-        *self.at.get(t as usize)?.concentration.get_or_init(compute)
+        self.at.get(t as usize)?.concentration.get_or_init(compute).as_ref()
     }
 }
 
@@ -263,7 +264,7 @@ pub struct Context {
     constants: Arc<Constants>,
     pub(super) derived: Derived,
     /// GP-UCB's bound, which is the same for all trials of the finite setting.
-    pub(super) ucb_bound: OnceLock<Option<f64>>,
+    pub(super) ucb_bound: OnceLock<f64>,
 }
 
 impl Context {
@@ -297,7 +298,13 @@ impl Context {
     }
 
     /// Theorem 2's constants at evaluation tau <= T.
+    #[inline]
     pub fn concentration(&self, tau: u32) -> Option<Concentration> {
+        self.known(tau).copied()
+    }
+
+    #[inline]
+    fn known(&self, tau: u32) -> Option<&Concentration> {
         if tau > self.conditions.t {
             return None;
         }
@@ -311,13 +318,21 @@ impl Context {
         Some(Prior { c, noise_variance, rho })
     }
 
+    /// Theorem 2's constants at a trial's tau.
+    #[inline]
+    pub(super) fn at_tau(&self, trial: &impl Trial) -> Option<&Concentration> {
+        self.known(trial.value(Quantity::Tau) as u32)
+    }
+
     /// What k(x*) is increased by: sigma^2, or sigma_bar^2(x*) in the compact setting.
-    pub(super) fn noise_star(&self, at: &AtTau) -> f64 {
-        at.compact.map_or(self.conditions.noise_variance, |noise| noise.star)
+    #[inline]
+    pub(super) fn noise_star(&self, trial: &impl Trial) -> f64 {
+        trial.get(Quantity::SigmaBarStar).unwrap_or(self.conditions.noise_variance)
     }
 
     /// What k(x_tau) is increased by: sigma^2, or sigma_bar^2(x_tau) in the compact setting.
-    pub(super) fn noise_tau(&self, at: &AtTau) -> f64 {
-        at.compact.map_or(self.conditions.noise_variance, |noise| noise.tau)
+    #[inline]
+    pub(super) fn noise_tau(&self, trial: &impl Trial) -> f64 {
+        trial.get(Quantity::SigmaBarTau).unwrap_or(self.conditions.noise_variance)
     }
 }

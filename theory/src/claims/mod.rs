@@ -13,14 +13,17 @@ mod lemma;
 mod pi;
 mod simple;
 mod steps;
+mod trial;
 mod ucb;
 
-pub use claim::{Budget, Claim, Origin, Outcome, Predicate, Scope, Test};
+pub use claim::{Budget, Claim, Origin, Outcome, Scope, Test};
 pub use context::{
     Acquisition, At, Barrier, Conditions, Constants, Context, Design, Method, Setting,
 };
+pub use trial::{LANES, Predicate, Quantities, Quantity, Statistic, Trial, Trials};
 
-use crate::Measurement;
+use crate::measurement::CompactNoise;
+use trial::{predicate, statistic};
 
 /// Every claim, in the order in which reports list them.
 pub fn all() -> impl Iterator<Item = &'static Claim> {
@@ -79,38 +82,49 @@ fn outcome(holds: Option<bool>) -> Outcome {
     }
 }
 
+/// sigma_bar^2 of a trial of the compact setting.
+#[inline]
+fn compact_noise(m: &impl Trial) -> Option<CompactNoise> {
+    let (star, tau) = (m.get(Quantity::SigmaBarStar), m.value(Quantity::SigmaBarTau));
+    star.map(|star| CompactNoise { star, tau })
+}
+
 /// The bound of a claim about regret, for tightness and vacuity.
 #[derive(Clone, Copy, Debug)]
 pub struct RegretBound {
     /// Whether it is about simple regret R_T rather than best-sample regret r_T.
     pub simple: bool,
     /// Its bound, which may depend on the trial.
-    pub bound: fn(&Context, &Measurement) -> Option<f64>,
+    pub bound: Statistic,
 }
 
 impl RegretBound {
-    const fn best_sample(bound: fn(&Context, &Measurement) -> Option<f64>) -> Self {
+    const fn best_sample(bound: Statistic) -> Self {
         Self { simple: false, bound }
     }
 
-    const fn simple(bound: fn(&Context, &Measurement) -> Option<f64>) -> Self {
+    const fn simple(bound: Statistic) -> Self {
         Self { simple: true, bound }
     }
 
-    /// The regret of a trial.
-    pub fn regret(self, m: &Measurement) -> f64 {
-        if self.simple { m.simple_regret } else { m.best_sample_regret }
+    /// The regret that it bounds.
+    pub const fn regret(self) -> Quantity {
+        if self.simple { Quantity::SimpleRegret } else { Quantity::BestSampleRegret }
     }
 
-    /// Whether a trial's regret is within the bound.
-    fn holds(self, context: &Context, m: &Measurement) -> Outcome {
-        self.within(m, (self.bound)(context, m))
+    /// Whether trials' regrets are within their bounds, NaN for none.
+    pub fn within(self, trials: &Trials, bounds: &[f64; LANES], outcomes: &mut [Outcome; LANES]) {
+        let pairs = trials.column(self.regret()).iter().zip(bounds);
+        for (result, (&regret, &bound)) in outcomes.iter_mut().zip(pairs) {
+            *result = outcome((!bound.is_nan()).then_some(is_within(regret, bound)));
+        }
     }
+}
 
-    /// The same for a bound that is known.
-    pub fn within(self, m: &Measurement, bound: Option<f64>) -> Outcome {
-        outcome(bound.map(|bound| self.regret(m) <= bound))
-    }
+/// A regret bound holds.
+#[inline]
+fn is_within(regret: f64, bound: f64) -> bool {
+    regret <= bound
 }
 
 #[cfg(test)]

@@ -1,43 +1,51 @@
 //! Theorem 2 and Theorem 4 for PI, and the steps of the proof.
 
 use super::{
-    Budget, Claim, Context, Origin, Outcome, RegretBound, Scope, Setting, Test, applicability,
-    outcome, steps,
+    Budget, Claim, Context, Origin, Quantity, RegretBound, Scope, Setting, Test, Trial,
+    applicability, compact_noise, is_within, predicate, statistic, steps,
 };
-use crate::{Form, Measurement, theorem4};
+use crate::{Form, theorem4};
 
 /// G = (target - mu_{tau-1}(x*))/sqrt(k_{tau-1}(x*) + sigma^2), where that is a number.
-fn gap(context: &Context, m: &Measurement) -> Option<f64> {
-    let at = &m.at_tau;
-    let scale = (at.variance_star + context.noise_star(at)).sqrt();
-    (scale > 0.0).then_some((m.target? - at.mean_star) / scale)
+#[inline]
+fn gap(context: &Context, m: &impl Trial) -> Option<f64> {
+    let (target, mu) = (m.get(Quantity::Target), m.value(Quantity::MuStarTau));
+    let scale = (m.value(Quantity::KStarTau) + context.noise_star(m)).sqrt();
+    let target = target?;
+    (scale > 0.0).then_some((target - mu) / scale)
 }
 
 /// The bound on r_T, which depends on the run through tau and G.
-pub(super) fn bound(context: &Context, m: &Measurement) -> Option<f64> {
+#[expect(clippy::unnecessary_wraps, reason = "bounds of the registry share one signature")]
+pub(super) fn bound<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<f64>> {
     let (horizon, delta) = (context.conditions.t, context.conditions.delta);
-    let derived = &context.derived;
-    let eta = context.concentration(m.at_tau.tau)?.eta_pi(derived.zeta_pi, gap(context, m)?)?;
-    match context.conditions.setting {
-        // theorem2::pi_bound, with what does not depend on the trial computed before.
-        Setting::Finite => Some(eta * derived.lambda? - derived.shift_pi),
-        Setting::Compact => {
-            let prior = context.prior()?;
-            Some(theorem4::pi_bound(eta, horizon, delta, prior, m.at_tau.compact?))
+    let is_finite = context.conditions.setting == Setting::Finite;
+    Some(move |m: &T| {
+        let derived = &context.derived;
+        let (gap, constants) = gap(context, m).zip(context.at_tau(m))?;
+        let eta = constants.eta_pi(derived.zeta_pi, gap)?;
+        if is_finite {
+            // theorem2::pi_bound, with what does not depend on the trial computed before.
+            return Some(eta * derived.lambda? - derived.shift_pi);
         }
-    }
+        Some(theorem4::pi_bound(eta, horizon, delta, context.prior()?, compact_noise(m)?))
+    })
 }
 
-const BOUND: RegretBound = RegretBound::best_sample(bound);
+const BOUND: RegretBound = RegretBound::best_sample(statistic!(bound));
 
-fn regret(context: &Context, m: &Measurement) -> Outcome {
-    BOUND.holds(context, m)
+fn regret<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
+    let bound = bound(context)?;
+    Some(move |m: &T| Some(is_within(m.value(BOUND.regret()), bound(m)?)))
 }
 
 /// The proof replaces sqrt(k_hat) by its bounds in a quotient whose numerator it takes as >= 0.
-fn numerator(context: &Context, m: &Measurement) -> Outcome {
-    let constants = context.concentration(m.at_tau.tau);
-    outcome(gap(context, m).zip(constants).map(|(gap, constants)| gap + constants.iota >= 0.0))
+#[expect(clippy::unnecessary_wraps, reason = "predicates of the registry share one signature")]
+fn numerator<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
+    Some(|m: &T| {
+        let (gap, constants) = gap(context, m).zip(context.at_tau(m))?;
+        Some(gap + constants.iota >= 0.0)
+    })
 }
 
 const THEOREM: Claim = Claim {
@@ -51,7 +59,7 @@ const THEOREM: Claim = Claim {
     forms: &Form::ALL,
     at: &[],
     scope: Scope::Horizon,
-    test: Test::Probability { budget: Budget::share(1, 1), holds: regret },
+    test: Test::Probability { budget: Budget::share(1, 1), holds: predicate!(regret) },
     bound: Some(BOUND),
     check: applicability::pi,
 };
@@ -63,7 +71,7 @@ const F_TAU: Claim = Claim {
     statement: "f(x_τ) ≥ μ_{τ−1}(x_τ) − ζ′ √k_{τ−1}(x_τ)",
     latex: r"f(x_\tau) \ge \mu_{\tau-1}(x_\tau) - \zeta'\sqrt{k_{\tau-1}(x_\tau)}",
     forms: &[],
-    test: Test::Probability { budget: Budget::share(1, 3), holds: steps::f_tau_pi },
+    test: Test::Probability { budget: Budget::share(1, 3), holds: predicate!(steps::f_tau_pi) },
     bound: None,
     check: applicability::pi_step,
     ..THEOREM
@@ -75,7 +83,7 @@ const MEAN: Claim = Claim {
     statement: "μ(x*) < μ̂(x*) + ι_{τ−1}√(k(x*)+σ²) and μ̂(x_τ) − μ(x_τ) < ι_{τ−1}√(k(x_τ)+σ²)",
     latex: r"\mu(x_*) < \hat\mu(x_*)+\iota\sqrt{k(x_*)+\sigma^2} \wedge \hat\mu(x_\tau)-\mu(x_\tau) < \iota\sqrt{k(x_\tau)+\sigma^2}",
     forms: &Form::ALL,
-    test: Test::Probability { budget: Budget::share(1, 3), holds: steps::mean },
+    test: Test::Probability { budget: Budget::share(1, 3), holds: predicate!(steps::mean) },
     ..F_TAU
 };
 
@@ -83,7 +91,10 @@ const VARIANCE_STAR: Claim = Claim {
     id: "theorem2.pi/step.variance-star",
     statement: "k̂_{τ−1}(x*) > (1 − 2√b_{τ−1})(k_{τ−1}(x*) + σ²)",
     latex: r"\hat k_{\tau-1}(x_*) > (1-2\sqrt{b_{\tau-1}})(k_{\tau-1}(x_*)+\sigma^2)",
-    test: Test::Probability { budget: Budget::share(1, 6), holds: steps::variance_star },
+    test: Test::Probability {
+        budget: Budget::share(1, 6),
+        holds: predicate!(steps::variance_star),
+    },
     ..MEAN
 };
 
@@ -91,7 +102,7 @@ const VARIANCE_TAU: Claim = Claim {
     id: "theorem2.pi/step.variance-tau",
     statement: "k̂_{τ−1}(x_τ) < (1 + 2√b_{τ−1} + 2b_{τ−1})(k_{τ−1}(x_τ) + σ²)",
     latex: r"\hat k_{\tau-1}(x_\tau) < (1+2\sqrt{b_{\tau-1}}+2b_{\tau-1})(k_{\tau-1}(x_\tau)+\sigma^2)",
-    test: Test::Probability { budget: Budget::share(1, 6), holds: steps::variance_tau },
+    test: Test::Probability { budget: Budget::share(1, 6), holds: predicate!(steps::variance_tau) },
     ..MEAN
 };
 
@@ -100,7 +111,7 @@ const NUMERATOR: Claim = Claim {
     place: "appendix, proof of Theorem 2 for PI, last inequality: silently assumed",
     statement: "G + ι_{τ−1} ≥ 0",
     latex: r"G + \iota_{\tau-1} \ge 0",
-    test: Test::Probability { budget: Budget::share(0, 1), holds: numerator },
+    test: Test::Probability { budget: Budget::share(0, 1), holds: predicate!(numerator) },
     ..MEAN
 };
 

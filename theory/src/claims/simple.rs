@@ -1,42 +1,57 @@
 //! Lemma 5, the steps of its proof, and its combination with the theorems.
 
 use super::{
-    Acquisition, Budget, Claim, Context, Origin, Outcome, RegretBound, Scope, Setting, Test,
-    applicability, outcome, pi, ucb,
+    Acquisition, Budget, Claim, Context, Origin, Quantity, RegretBound, Scope, Setting, Test,
+    Trial, applicability, is_within, pi, predicate, statistic, ucb,
 };
-use crate::{Form, Measurement};
+use crate::Form;
 
 #[expect(clippy::unnecessary_wraps, reason = "bounds of the registry share one signature")]
-fn simple_bound(context: &Context, m: &Measurement) -> Option<f64> {
-    Some(m.best_sample_regret + context.derived.allowance)
+fn simple_bound<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<f64>> {
+    let allowance = context.derived.allowance;
+    Some(move |m: &T| Some(m.value(Quantity::BestSampleRegret) + allowance))
 }
 
-const BOUND: RegretBound = RegretBound::simple(simple_bound);
+const BOUND: RegretBound = RegretBound::simple(statistic!(simple_bound));
 
-fn simple(context: &Context, m: &Measurement) -> Outcome {
-    BOUND.holds(context, m)
+fn simple<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
+    let bound = simple_bound(context)?;
+    Some(move |m: &T| Some(is_within(m.value(BOUND.regret()), bound(m)?)))
 }
 
-fn step_tau(context: &Context, m: &Measurement) -> Outcome {
-    outcome(Some(m.f_at_y_max + context.derived.reach >= m.y_max))
+#[expect(clippy::unnecessary_wraps, reason = "predicates of the registry share one signature")]
+fn step_tau<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
+    let reach = context.derived.reach;
+    Some(move |m: &T| Some(m.value(Quantity::FAtYMax) + reach >= m.value(Quantity::YMax)))
 }
 
-fn step_tau_prime(context: &Context, m: &Measurement) -> Outcome {
-    outcome(Some(m.y_at_f_max >= m.f_max - context.derived.reach))
+#[expect(clippy::unnecessary_wraps, reason = "predicates of the registry share one signature")]
+fn step_tau_prime<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
+    let reach = context.derived.reach;
+    Some(move |m: &T| Some(m.value(Quantity::YAtFMax) >= m.value(Quantity::FMax) - reach))
 }
 
-fn chained_bound(context: &Context, m: &Measurement) -> Option<f64> {
-    let best = match context.conditions.acquisition? {
-        Acquisition::GpUcb => ucb::bound(context, m)?,
-        Acquisition::Pi => pi::bound(context, m)?,
-    };
-    Some(best + context.derived.allowance)
+fn chained_bound<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<f64>> {
+    let acquisition = context.conditions.acquisition?;
+    let is = |one: Acquisition| acquisition == one;
+    let ucb = is(Acquisition::GpUcb).then(|| ucb::bound(context)).flatten();
+    let pi = is(Acquisition::Pi).then(|| pi::bound(context)).flatten();
+    let allowance = context.derived.allowance;
+    Some(move |m: &T| {
+        let best = match (&ucb, &pi) {
+            (Some(ucb), _) => ucb(m)?,
+            (None, Some(pi)) => pi(m)?,
+            (None, None) => return None,
+        };
+        Some(best + allowance)
+    })
 }
 
-const CHAINED_BOUND: RegretBound = RegretBound::simple(chained_bound);
+const CHAINED_BOUND: RegretBound = RegretBound::simple(statistic!(chained_bound));
 
-fn chained(context: &Context, m: &Measurement) -> Outcome {
-    CHAINED_BOUND.holds(context, m)
+fn chained<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
+    let bound = chained_bound(context)?;
+    Some(move |m: &T| Some(is_within(m.value(CHAINED_BOUND.regret()), bound(m)?)))
 }
 
 const SIMPLE: Claim = Claim {
@@ -50,7 +65,7 @@ const SIMPLE: Claim = Claim {
     forms: &[],
     at: &[],
     scope: Scope::Horizon,
-    test: Test::Probability { budget: Budget::share(1, 1), holds: simple },
+    test: Test::Probability { budget: Budget::share(1, 1), holds: predicate!(simple) },
     bound: Some(BOUND),
     check: applicability::always,
 };
@@ -64,7 +79,7 @@ const CHAINED: Claim = Claim {
     hypotheses: "those of Theorem 2",
     setting: Some(Setting::Finite),
     forms: &Form::ALL,
-    test: Test::Probability { budget: Budget::share(2, 1), holds: chained },
+    test: Test::Probability { budget: Budget::share(2, 1), holds: predicate!(chained) },
     bound: Some(CHAINED_BOUND),
     check: applicability::either,
     ..SIMPLE
@@ -78,7 +93,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         origin: Origin::ProofSplit,
         statement: "f(x_τ) + √(2 log(1/δ)) σ ≥ y_τ, τ = argmax y",
         latex: r"f(x_\tau) + \sqrt{2\log(1/\delta)}\,\sigma \ge y_\tau,\ \tau=\arg\max_t y_t",
-        test: Test::Probability { budget: Budget::share(1, 2), holds: step_tau },
+        test: Test::Probability { budget: Budget::share(1, 2), holds: predicate!(step_tau) },
         bound: None,
         ..SIMPLE
     },
@@ -88,7 +103,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         origin: Origin::ProofSplit,
         statement: "y_τ′ ≥ f(x_τ′) − √(2 log(1/δ)) σ, τ′ = argmax f(x_t)",
         latex: r"y_{\tau'} \ge f(x_{\tau'}) - \sqrt{2\log(1/\delta)}\,\sigma,\ \tau'=\arg\max_t f(x_t)",
-        test: Test::Probability { budget: Budget::share(1, 2), holds: step_tau_prime },
+        test: Test::Probability { budget: Budget::share(1, 2), holds: predicate!(step_tau_prime) },
         bound: None,
         ..SIMPLE
     },

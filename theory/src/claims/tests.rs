@@ -1,11 +1,13 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::Measurement;
 use crate::{
     Delta, Form, lemma1,
-    measurement::{AtTau, Deviation, EstimatedAtTau},
+    measurement::{AtTau, CompactNoise, Deviation, EstimatedAtTau},
     theorem2,
 };
+use proptest::prelude::*;
 use std::collections::HashSet;
 
 fn conditions() -> Conditions {
@@ -210,7 +212,7 @@ fn statistics_of_means() {
         let claim = find(id).unwrap();
         claim.applies(&context).unwrap();
         match claim.test {
-            Test::Mean { statistic, .. } => statistic(&context, &quiet()).unwrap(),
+            Test::Mean { statistic, .. } => (statistic.one)(&context, &quiet()).unwrap(),
             Test::Probability { .. } | Test::Invariant { .. } => {
                 unreachable!("{id} is about a mean")
             }
@@ -272,12 +274,13 @@ fn reasons_name_the_value_and_what_would_be_valid() {
 #[test]
 fn bounds_are_the_theorems() {
     let context = Context::new(conditions());
-    let bound = (find("theorem2.ucb").unwrap().bound.unwrap().bound)(&context, &quiet()).unwrap();
+    let bound =
+        (find("theorem2.ucb").unwrap().bound.unwrap().bound.one)(&context, &quiet()).unwrap();
     assert!((bound - 5.3291892393).abs() < 1e-10);
     let mut m = quiet();
     // G = 1 at tau = T.
     m.at_tau = AtTau { tau: 20, mean_star: 1.0, variance_star: 0.99, ..m.at_tau };
-    let bound = (find("theorem2.pi").unwrap().bound.unwrap().bound)(&context, &m).unwrap();
+    let bound = (find("theorem2.pi").unwrap().bound.unwrap().bound.one)(&context, &m).unwrap();
     assert!((bound - 3.5291364471).abs() < 1e-10);
     assert_eq!(
         context.concentration(20).unwrap().zeta(conditions().delta),
@@ -315,5 +318,109 @@ fn shared_constants_are_the_same() {
             assert_eq!(own.concentration(tau), beside.concentration(tau), "{tau}");
         }
         assert!(beside.concentration(t).is_some() && beside.concentration(t + 1).is_none());
+    }
+}
+
+/// Trials that differ in everything that claims read, with all that a trial may lack lacking in some.
+fn trials() -> impl Strategy<Value = Vec<Measurement>> {
+    let number = || prop_oneof![0.0..3.0_f64, -1.0..1.0_f64, Just(0.0), Just(1.0)];
+    let deviation = move || {
+        let some = (number(), number(), number());
+        prop::option::of(some.prop_map(|(signed, error, ratio)| Deviation { signed, error, ratio }))
+    };
+    let numbers = prop::collection::vec(number(), 18);
+    let optional = prop::collection::vec(prop::option::of(number()), 4);
+    let estimated = prop::option::of((number(), number(), number(), number()));
+    let one = (
+        (numbers, optional, estimated, prop::option::of((number(), number()))),
+        (deviation(), deviation(), deviation(), deviation(), 0_u32..22, any::<bool>()),
+    );
+    let made =
+        one.prop_map(|((n, o, estimated, compact), (probe, star, next, observed, tau, seen))| {
+            let estimated = estimated.map(|(mean_star, variance_star, mean_tau, variance_tau)| {
+                EstimatedAtTau { mean_star, variance_star, mean_tau, variance_tau }
+            });
+            Measurement {
+                f_star: n[0],
+                f_range: n[1],
+                target: o[0],
+                best_sample_regret: n[2],
+                simple_regret: n[3],
+                cumulative_regret: n[4],
+                probe,
+                star,
+                next,
+                observed,
+                k_xy: 20.0 * n[5],
+                at_tau: AtTau {
+                    tau,
+                    mean_star: n[6],
+                    variance_star: n[7].abs(),
+                    mean_tau: n[8],
+                    variance_tau: n[9].abs(),
+                    f_tau: n[10],
+                    zeta: o[1],
+                    estimated,
+                    compact: compact.map(|(star, tau)| CompactNoise { star, tau }),
+                    star_seen: seen,
+                },
+                y_max: n[11],
+                f_at_y_max: n[12],
+                f_max: n[13],
+                y_at_f_max: n[14],
+                information: o[2],
+                information_determinant: o[3],
+                ..quiet()
+            }
+        });
+    prop::collection::vec(made, 0..LANES)
+}
+
+/// The trials by column, with those columns alone that are said to be read.
+fn by_column(all: &[Measurement], reads: Quantities) -> Trials {
+    let mut trials = Trials::new();
+    trials.start(all.len());
+    for quantity in Quantity::ALL.into_iter().filter(|&quantity| reads.has(quantity)) {
+        let column = trials.column_mut(quantity).iter_mut();
+        column.zip(all).for_each(|(value, m)| *value = m.value(quantity));
+    }
+    trials
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    /// What a claim says of many trials is what it says of each, and no column is missing.
+    #[test]
+    fn claims_say_the_same_by_column(
+        all_trials in trials(),
+        setting in prop::sample::select(vec![Setting::Finite, Setting::Compact]),
+        acquisition in prop::sample::select(vec![Acquisition::GpUcb, Acquisition::Pi]),
+        form in prop::sample::select(Form::ALL.to_vec()),
+        at in prop::sample::select(vec![None, Some(At::Probe), Some(At::Star), Some(At::Next), Some(At::Observed)]),
+    ) {
+        let basis = Some(40);
+        let base = Conditions { setting, acquisition: Some(acquisition), form, at, basis, ..conditions() };
+        let context = Context::new(Conditions { policy_constants: Some(form), ..base });
+        for claim in all() {
+            let statistic = match claim.test {
+                Test::Probability { holds, .. } | Test::Invariant { holds, .. } => {
+                    let mut outcomes = [Outcome::Holds; LANES];
+                    (holds.many)(&context, &by_column(&all_trials, (holds.reads)(&context)), &mut outcomes);
+                    for (m, outcome) in all_trials.iter().zip(outcomes) {
+                        prop_assert_eq!(outcome, claim.evaluate(&context, m), "{}", claim.id);
+                    }
+                    claim.bound.map(|bound| bound.bound)
+                }
+                Test::Mean { statistic, .. } => Some(statistic),
+            };
+            let Some(statistic) = statistic else { continue };
+            let mut values = [0.0; LANES];
+            let trials = by_column(&all_trials, (statistic.reads)(&context));
+            (statistic.many)(&context, &trials, &mut values);
+            for (m, value) in all_trials.iter().zip(values) {
+                let one = (statistic.one)(&context, m).unwrap_or(f64::NAN);
+                prop_assert_eq!(one.to_bits(), value.to_bits(), "{}", claim.id);
+            }
+        }
     }
 }

@@ -1,30 +1,32 @@
 //! Theorem 2 and Theorem 4 for GP-UCB, and the steps of the proof.
 
 use super::{
-    Budget, Claim, Context, Origin, Outcome, RegretBound, Scope, Setting, Test, applicability,
-    steps,
+    Budget, Claim, Context, Origin, RegretBound, Scope, Setting, Test, Trial, applicability,
+    compact_noise, is_within, predicate, statistic, steps,
 };
-use crate::{Form, Measurement, theorem2, theorem4};
+use crate::{Form, theorem2, theorem4};
 
 /// The bound on r_T at this context's horizon; in the compact setting it depends on x* and x_tau.
-pub(super) fn bound(context: &Context, m: &Measurement) -> Option<f64> {
+pub(super) fn bound<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<f64>> {
     let (horizon, delta) = (context.conditions.t, context.conditions.delta);
-    let eta = || context.concentration(horizon)?.eta_ucb(delta);
-    match context.conditions.setting {
-        Setting::Finite => *context
-            .ucb_bound
-            .get_or_init(|| Some(theorem2::ucb_bound(eta()?, horizon, delta, context.prior()?))),
-        Setting::Compact => {
-            let prior = context.prior()?;
-            Some(theorem4::ucb_bound(eta()?, horizon, delta, prior, m.at_tau.compact?))
+    let is_finite = context.conditions.setting == Setting::Finite;
+    let prior = context.prior()?;
+    let eta = context.concentration(horizon)?.eta_ucb(delta)?;
+    let bound = || theorem2::ucb_bound(eta, horizon, delta, prior);
+    let finite = *context.ucb_bound.get_or_init(bound);
+    Some(move |m: &T| {
+        if is_finite {
+            return Some(finite);
         }
-    }
+        Some(theorem4::ucb_bound(eta, horizon, delta, prior, compact_noise(m)?))
+    })
 }
 
-const BOUND: RegretBound = RegretBound::best_sample(bound);
+const BOUND: RegretBound = RegretBound::best_sample(statistic!(bound));
 
-fn regret(context: &Context, m: &Measurement) -> Outcome {
-    BOUND.holds(context, m)
+fn regret<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
+    let bound = bound(context)?;
+    Some(move |m: &T| Some(is_within(m.value(BOUND.regret()), bound(m)?)))
 }
 
 const THEOREM: Claim = Claim {
@@ -38,7 +40,7 @@ const THEOREM: Claim = Claim {
     forms: &[Form::Printed, Form::Corrected],
     at: &[],
     scope: Scope::Horizon,
-    test: Test::Probability { budget: Budget::share(1, 1), holds: regret },
+    test: Test::Probability { budget: Budget::share(1, 1), holds: predicate!(regret) },
     bound: Some(BOUND),
     check: applicability::ucb,
 };
@@ -51,7 +53,7 @@ const F_STAR: Claim = Claim {
     latex: r"f(x_*) \le \mu_{\tau-1}(x_*) + \zeta'\sqrt{k_{\tau-1}(x_*)}",
     hypotheses: "N ≥ 4 log(6/δ) + T + 2, σ > 0, GP-UCB with printed or corrected ζ_t",
     forms: &[],
-    test: Test::Probability { budget: Budget::share(1, 6), holds: steps::f_star },
+    test: Test::Probability { budget: Budget::share(1, 6), holds: predicate!(steps::f_star) },
     bound: None,
     check: applicability::ucb_step,
     ..THEOREM
@@ -61,7 +63,7 @@ const F_TAU: Claim = Claim {
     id: "theorem2.ucb/step.f-tau",
     statement: "f(x_τ) ≥ μ_{τ−1}(x_τ) − ζ′ √k_{τ−1}(x_τ)",
     latex: r"f(x_\tau) \ge \mu_{\tau-1}(x_\tau) - \zeta'\sqrt{k_{\tau-1}(x_\tau)}",
-    test: Test::Probability { budget: Budget::share(1, 6), holds: steps::f_tau_ucb },
+    test: Test::Probability { budget: Budget::share(1, 6), holds: predicate!(steps::f_tau_ucb) },
     ..F_STAR
 };
 
@@ -71,7 +73,7 @@ const MEAN: Claim = Claim {
     statement: "μ(x*) < μ̂(x*) + ι_{τ−1}√(k(x*)+σ²) and μ̂(x_τ) − μ(x_τ) < ι_{τ−1}√(k(x_τ)+σ²)",
     latex: r"\mu(x_*) < \hat\mu(x_*)+\iota\sqrt{k(x_*)+\sigma^2} \wedge \hat\mu(x_\tau)-\mu(x_\tau) < \iota\sqrt{k(x_\tau)+\sigma^2}",
     forms: &Form::ALL,
-    test: Test::Probability { budget: Budget::share(1, 3), holds: steps::mean },
+    test: Test::Probability { budget: Budget::share(1, 3), holds: predicate!(steps::mean) },
     ..F_STAR
 };
 
@@ -80,7 +82,10 @@ const VARIANCE_STAR: Claim = Claim {
     place: "appendix, proof of Theorem 2, \"with probability at least 1 − δ/6\"",
     statement: "k̂_{τ−1}(x*) > (1 − 2√b_{τ−1})(k_{τ−1}(x*) + σ²)",
     latex: r"\hat k_{\tau-1}(x_*) > (1-2\sqrt{b_{\tau-1}})(k_{\tau-1}(x_*)+\sigma^2)",
-    test: Test::Probability { budget: Budget::share(1, 6), holds: steps::variance_star },
+    test: Test::Probability {
+        budget: Budget::share(1, 6),
+        holds: predicate!(steps::variance_star),
+    },
     ..MEAN
 };
 
@@ -88,7 +93,7 @@ const VARIANCE_TAU: Claim = Claim {
     id: "theorem2.ucb/step.variance-tau",
     statement: "k̂_{τ−1}(x_τ) < (1 + 2√b_{τ−1} + 2b_{τ−1})(k_{τ−1}(x_τ) + σ²)",
     latex: r"\hat k_{\tau-1}(x_\tau) < (1+2\sqrt{b_{\tau-1}}+2b_{\tau-1})(k_{\tau-1}(x_\tau)+\sigma^2)",
-    test: Test::Probability { budget: Budget::share(1, 6), holds: steps::variance_tau },
+    test: Test::Probability { budget: Budget::share(1, 6), holds: predicate!(steps::variance_tau) },
     ..VARIANCE_STAR
 };
 

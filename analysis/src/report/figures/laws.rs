@@ -6,6 +6,7 @@ use super::{functions, id, of_prior, spread};
 use crate::Analysis;
 use crate::figures::{Axis, Chart, Figure, Lines, Look, Panel, Point, Reference, Series};
 use crate::pass::{AtResult, Series as Kept};
+use crate::statistics::Sample;
 
 /// Points of a Q-Q plot: more would lie on each other.
 const QUANTILES: usize = 60;
@@ -22,8 +23,8 @@ pub(super) fn figures(analysis: &Analysis, prior: usize) -> Vec<Figure> {
             continue;
         }
         let Some(n) = functions(cell) else { continue };
-        let usable =
-            |at: &&AtResult| n > u64::from(at.t) + 2 && at.of(Kept::Error).sorted.len() >= 20;
+        let errors = |at: &AtResult| at.of(Kept::Error).sample.as_ref().map_or(0, Sample::count);
+        let usable = |at: &&AtResult| n > u64::from(at.t) + 2 && errors(at) >= 20;
         places.extend(result.at.iter().filter(usable).map(|at| (n, at.t, at)));
     }
     places.sort_by_key(|place| (place.0, place.1));
@@ -33,12 +34,15 @@ pub(super) fn figures(analysis: &Analysis, prior: usize) -> Vec<Figure> {
     let chosen = spread(&places, MOST);
     let error = chosen.iter().filter_map(|&(n, t, at)| {
         let law = ErrorLaw::new(n, t)?;
-        let values: Vec<f64> = at.of(Kept::Error).sorted.iter().map(|error| error.sqrt()).collect();
-        Some(panel(n, t, "error", &values, |p| law.upper_quantile(1.0 - p).sqrt()))
+        let errors = at.of(Kept::Error).sample.as_ref()?;
+        let value = |rank| errors.at(rank).sqrt();
+        let law = |p: f64| law.upper_quantile(1.0 - p).sqrt();
+        Some(panel(n, t, "error", errors.count(), value, law))
     });
     let ratio = chosen.iter().filter_map(|&(n, t, at)| {
         let law = RatioLaw::new(n, t)?;
-        Some(panel(n, t, "ratio", &at.of(Kept::Ratio).sorted, |p| law.quantile(p)))
+        let ratios = at.of(Kept::Ratio).sample.as_ref()?;
+        Some(panel(n, t, "ratio", ratios.count(), |rank| ratios.at(rank), |p| law.quantile(p)))
     });
     let panels: Vec<Panel> = error.chain(ratio).collect();
     vec![Figure {
@@ -57,9 +61,15 @@ pub(super) fn figures(analysis: &Analysis, prior: usize) -> Vec<Figure> {
     }]
 }
 
-fn panel(n: u64, t: u32, what: &str, sorted: &[f64], law: impl Fn(f64) -> f64) -> Panel {
+fn panel(
+    n: u64,
+    t: u32,
+    what: &str,
+    count: usize,
+    value: impl Fn(usize) -> f64,
+    law: impl Fn(f64) -> f64,
+) -> Panel {
     // Both tails are where laws differ, so that levels are even in the logit, not in the level.
-    let count = sorted.len();
     let ends = libm::log((count as f64 - 0.5) / 0.5);
     let mut points: Vec<Point> = Vec::new();
     for place in 0..QUANTILES {
@@ -67,7 +77,7 @@ fn panel(n: u64, t: u32, what: &str, sorted: &[f64], law: impl Fn(f64) -> f64) -
         let level = 1.0 / (1.0 + libm::exp(-logit));
         let rank = ((level * count as f64) as usize).min(count - 1);
         let level = (rank as f64 + 0.5) / count as f64;
-        let point = Point::new(law(level), sorted[rank]);
+        let point = Point::new(law(level), value(rank));
         if points.last() != Some(&point) {
             points.push(point);
         }
