@@ -53,6 +53,17 @@ pub struct Rho {
     pub hi: f64,
 }
 
+/// Whether the columns of real data look normal, as the theory assumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Normality {
+    /// M.
+    pub columns: u64,
+    /// Columns that are not constant.
+    pub varying: u64,
+    /// Of these, how many a Jarque-Bera test rejects at level 1 %.
+    pub rejected: u64,
+}
+
 /// A prior of the study: an entry of `priors.json`, and its points in `domain.parquet`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PriorSummary {
@@ -80,6 +91,9 @@ pub struct PriorSummary {
     pub white: f64,
     /// Information gain per checkpoint.
     pub rho: Vec<Rho>,
+    /// How far real data are from normal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub normality: Option<Normality>,
     /// The points, one after the other: M rows of d coordinates.
     #[serde(skip)]
     pub points: Vec<f64>,

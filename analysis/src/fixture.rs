@@ -148,6 +148,7 @@ pub(crate) fn prior(index: u32, size: u64, d: u32) -> PriorSummary {
         noise_variance: 0.01,
         white: 0.0,
         rho: vec![Rho { t: 1, lo: 0.5, hi: 0.5 }],
+        normality: None,
         points: (0..coordinates).map(|at| at as f64 / 8.0).collect(),
         mean: (0..size).map(|at| at as f64).collect(),
     }

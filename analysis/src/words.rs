@@ -8,16 +8,38 @@ use crate::description::{PriorSummary, Scalar};
 
 /// A prior, as in "squared-exponential kernel (lengthscale = 0.1), 80 points in 1 dimension, σ² = 0.01".
 pub(crate) fn prior(prior: &PriorSummary) -> String {
-    let dimension = match prior.d {
-        1 => "1 dimension".to_owned(),
-        d => format!("{d} dimensions"),
-    };
+    if prior.spec["setting"] == "data" {
+        let path = prior.spec["kernel"]["path"].as_str().unwrap_or("a file");
+        let noise = match prior.noise_variance {
+            0.0 => "no noise added".to_owned(),
+            variance => format!("noise of variance {variance} added"),
+        };
+        return format!("rewards of {path}, {} points in {}, {noise}", prior.size, axes(prior));
+    }
+    let dimension = axes(prior);
     let kernel = kernel(&prior.spec["kernel"]);
     let mean = match prior.spec["mean"]["kind"].as_str() {
         None | Some("zero") => String::new(),
         Some(kind) => format!(", mean {kind}"),
     };
+    if prior.spec["setting"] == "compact" {
+        let features = match prior.spec["features"]["functions"].as_u64() {
+            Some(functions) => format!("{functions} learnt features"),
+            None => "given features".to_owned(),
+        };
+        return format!(
+            "{kernel} on a box of {dimension}, {features}, {} training points, σ² = {}",
+            prior.size, prior.noise_variance
+        );
+    }
     format!("{kernel}{mean}, {} points in {dimension}, σ² = {}", prior.size, prior.noise_variance)
+}
+
+fn axes(prior: &PriorSummary) -> String {
+    match prior.d {
+        1 => "1 dimension".to_owned(),
+        d => format!("{d} dimensions"),
+    }
 }
 
 fn kernel(spec: &Value) -> String {

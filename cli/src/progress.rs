@@ -88,7 +88,7 @@ impl Progress {
 
     fn verdicts(&self, rows: &[RowStatus]) -> String {
         if rows.is_empty() {
-            return "too many verdict rows to weigh on the way".to_owned();
+            return "no verdicts on the way".to_owned();
         }
         let refuted = |row: &&RowStatus| row.ln_e_refute >= self.evidence;
         let confirmed = |row: &&RowStatus| row.ln_e_confirm >= self.evidence;

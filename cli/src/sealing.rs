@@ -240,6 +240,11 @@ pub(crate) fn summary(
         noise_variance: problem.noise_variance(),
         white: finite.map_or(0.0, |prior| prior.white),
         rho: horizons.iter().filter_map(rho).collect(),
+        normality: problem.normality().map(|found| analysis::description::Normality {
+            columns: found.columns as u64,
+            varying: found.varying as u64,
+            rejected: found.rejected as u64,
+        }),
         points: (0..problem.size()).flat_map(|at| points.point(at).to_vec()).collect(),
         mean: problem.mean(),
     })

@@ -8,7 +8,7 @@ use study::{Failure, Record};
 use theory::information;
 
 use crate::compact::prior::CompactPrior;
-use crate::data::Rewards;
+use crate::data::{Normality, Rewards};
 use crate::prior::{MemoryLimit, Points, Prior};
 use crate::simd::Cpu;
 use crate::trial::{self, CompactTrials, RowTrials, Trials};
@@ -119,6 +119,14 @@ impl Problem {
             }
             Self::Compact(prior) => prior.information(Cpu::detect(), horizon),
             Self::Data(_) => Vec::new(),
+        }
+    }
+
+    /// How far the columns of real data are from normal.
+    pub fn normality(&self) -> Option<Normality> {
+        match self {
+            Self::Data(rewards) => Some(rewards.normality()),
+            Self::Finite(_) | Self::Compact(_) => None,
         }
     }
 

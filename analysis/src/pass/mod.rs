@@ -55,6 +55,14 @@ pub enum Series {
     Information,
     /// min_{s <= t} k_{s-1}(x_s).
     LeastVariance,
+    /// max_{s <= t} f(x_s).
+    BestValue,
+    /// (mu_hat_t - mu_t)/sqrt(k_t + sigma^2) at the probe.
+    Signed,
+    /// What the exact law expects of it, in the compact setting.
+    ExpectedSigned,
+    /// What the exact law expects of the ratio, in the compact setting.
+    ExpectedRatio,
 }
 
 impl Series {
@@ -66,6 +74,10 @@ impl Series {
         Self::Ratio,
         Self::Information,
         Self::LeastVariance,
+        Self::BestValue,
+        Self::Signed,
+        Self::ExpectedSigned,
+        Self::ExpectedRatio,
     ];
 }
 

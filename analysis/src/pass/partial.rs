@@ -7,7 +7,7 @@ use super::questions::{AtCheckpoint, Invariant, Questions, Watch};
 use super::spare::Spare;
 
 /// What is kept of each trial at each checkpoint of the grid, in the order of [`super::Series`].
-pub(super) const SERIES: [Quantity; 7] = [
+pub(super) const SERIES: [Quantity; 11] = [
     Quantity::BestSampleRegret,
     Quantity::SimpleRegret,
     Quantity::CumulativeRegret,
@@ -15,6 +15,10 @@ pub(super) const SERIES: [Quantity; 7] = [
     Quantity::RatioProbe,
     Quantity::Information,
     Quantity::KTau,
+    Quantity::FMax,
+    Quantity::SignedProbe,
+    Quantity::ExpectedSignedProbe,
+    Quantity::ExpectedRatioProbe,
 ];
 
 /// What the records of some trials amount to.

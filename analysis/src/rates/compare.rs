@@ -124,10 +124,13 @@ fn comparison(
 }
 
 /// A method with its N.
-fn name(cell: &DataCell) -> String {
+pub(crate) fn name(cell: &DataCell) -> String {
     let mut name = words::short_policy(&cell.cell).to_owned();
     if let Some(training) = cell.cell.policy.training() {
         _ = write!(name, ", N = {}", training.n);
+        if let Some(missing) = training.estimator.missing() {
+            _ = write!(name, ", {} missing", words::percent(missing));
+        }
     }
     if let Some(constants) = cell.cell.policy.constants()
         && constants == study::cell::PolicyConstants::Corrected

@@ -6,9 +6,10 @@ mod fits;
 mod pairs;
 mod point;
 
+pub(crate) use compare::name;
 pub use compare::{Comparison, Entrant, compare};
 pub use fits::{Against, Quantity, RateFit, fits};
-pub use point::{Estimate, Quantile, RatePoint, points};
+pub use point::{Bias, Compared, Estimate, Quantile, RatePoint, points};
 
 use study::cell::Policy;
 

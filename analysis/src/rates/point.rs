@@ -31,6 +31,26 @@ pub struct Quantile {
     pub high: Option<f64>,
 }
 
+/// A mean over trials beside the mean of what the exact law expects of each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compared {
+    /// Measured.
+    pub measured: Estimate,
+    /// Expected, averaged over the same trials.
+    pub exact: Estimate,
+    /// Measured minus expected, paired.
+    pub difference: Estimate,
+}
+
+/// The bias of the compact setting's estimators, in units of Lemma 3's claims.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bias {
+    /// Of mu_hat_t: Lemma 3 claims 0.
+    pub mean: Compared,
+    /// Of k_hat_t/(k_t + sigma_bar^2): Lemma 3 claims 1.
+    pub variance: Compared,
+}
+
 /// A cell at one T.
 #[derive(Clone, Debug)]
 pub struct RatePoint {
@@ -66,6 +86,10 @@ pub struct RatePoint {
     pub rho: Option<(f64, f64)>,
     /// lambda_T with rho's upper end.
     pub lambda: Option<f64>,
+    /// max_{s <= T} f(x_s).
+    pub best_value: Option<Estimate>,
+    /// Lemma 3's bias at the probe, in the compact setting.
+    pub bias: Option<Bias>,
     /// Theorem 2's bound with rho's lower end, where it applies.
     pub bound: Option<f64>,
 }
@@ -126,8 +150,26 @@ fn point(
         cap: rho.map(|(_, high)| theorem2::variance_cap(c, s2, high, at.t)),
         rho,
         lambda: rho.map(|(_, high)| theorem2::lambda(c, s2, high, at.t)),
+        best_value: estimate(at.of(Series::BestValue)),
+        bias: bias(at),
         bound: None,
     }
+}
+
+/// Means at the probe beside what the exact law expects of them, and the paired differences.
+fn bias(at: &AtResult) -> Option<Bias> {
+    let compared = |measured: Series, expected: Series| {
+        let (measured, expected) = (at.of(measured), at.of(expected));
+        Some(Compared {
+            measured: estimate(measured)?,
+            exact: estimate(expected)?,
+            difference: excess(measured, expected)?,
+        })
+    };
+    Some(Bias {
+        mean: compared(Series::Signed, Series::ExpectedSigned)?,
+        variance: compared(Series::Ratio, Series::ExpectedRatio)?,
+    })
 }
 
 fn estimate(series: &SeriesResult) -> Option<Estimate> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::Analysis;
+use crate::description::Normality;
 use crate::verdicts::{Kind, VerdictRow};
 use crate::words;
 
@@ -17,7 +18,20 @@ fn tested(analysis: &Analysis) -> String {
     let dataset = &analysis.dataset;
     let rows = analysis.verdicts.iter().filter(|row| row.is_tested());
     let claims: BTreeSet<&str> = rows.clone().map(|row| row.claim.as_str()).collect();
+    if claims.is_empty()
+        && let Some(why) = analysis.verdicts.iter().find_map(|row| row.reason.as_deref())
+    {
+        let on = dataset.priors.iter().map(words::prior).collect::<Vec<_>>().join("; ");
+        return format!(
+            "No claim of the theory is tested by these {} trials ({on}), because {why}; methods are compared.{}",
+            words::count(dataset.manifest.trials),
+            normality(analysis)
+        );
+    }
     let priors = match dataset.priors.as_slice() {
+        [prior] if prior.spec["setting"] == "data" => {
+            format!("real data ({})", words::prior(prior))
+        }
         [prior] => format!("a GP prior with {}", words::prior(prior)),
         priors => format!("{} GP priors", priors.len()),
     };
@@ -38,6 +52,15 @@ fn tested(analysis: &Analysis) -> String {
         list("T", grid.t.iter().map(u32::to_string).collect()),
         list("δ", grid.delta.iter().map(|delta| delta.get().to_string()).collect()),
         dataset.manifest.family.alpha
+    )
+}
+
+/// How far real data are from what the theory assumes.
+fn normality(analysis: &Analysis) -> String {
+    let found = analysis.dataset.priors.iter().find_map(|prior| prior.normality);
+    let Some(Normality { columns, varying, rejected }) = found else { return String::new() };
+    format!(
+        " Of the data's {columns} columns {varying} vary, and a Jarque-Bera test at 1 % finds {rejected} of these not normal."
     )
 }
 

@@ -24,13 +24,14 @@ const SECTIONS: [(&str, &str, &[&str], &[&str]); 6] = [
             "coverage-theorem4",
             "coverage-own",
             "means",
+            "bias",
         ],
         &["coverage", "heat", "exact-laws"],
     ),
     ("regret", "Regret and its bounds", &["regret-bounds", "rates"], &["regret", "tightness"]),
     ("rates", "Empirical against theoretical rates", &["exponents"], &["rate"]),
     ("audit", "Proof audit", &["proof-audit"], &["proof-audit"]),
-    ("methods", "Methods compared", &["methods"], &[]),
+    ("methods", "Methods compared", &["best-values", "methods"], &["best"]),
 ];
 
 pub(super) fn html(report: &Report<'_>) -> String {

@@ -94,6 +94,13 @@ pub(crate) fn show(analysis: &Analysis, report: &Report, dir: &Path) -> anyhow::
         text.push('\n');
         text += &shown(table, colours);
     }
+    // Where no claim can be tested, what the methods found is the result.
+    let compared = analysis.verdicts.iter().all(|row| !row.is_tested());
+    if let Some(table) = report.tables().iter().find(|table| compared && table.id == "best-values")
+    {
+        text.push('\n');
+        text += &shown(table, colours);
+    }
     text += &rates(analysis);
     _ = write!(
         text,

@@ -9,7 +9,7 @@ use super::PlannedCell;
 use crate::cell::{Cell, Estimator, Policy, Rival, RivalRule, Training};
 use crate::file::trains;
 use crate::file::{Detail, FileError, Study};
-use crate::prior::{Features, Files, PriorSpec, Setting};
+use crate::prior::{DomainSpec, Features, Files, PriorSpec, Setting};
 
 /// More cells than a plan can have; a grid that has more is a slip.
 pub const MOST_CELLS: usize = 1 << 22;
@@ -239,6 +239,15 @@ fn possible_setting(study: &Study, spec: &PriorSpec) -> Result<(), FileError> {
             None,
             "is about the matrices of the finite setting",
             "leave it out in the compact setting",
+        ));
+    }
+    let kernel = [Method::Plain, Method::TlsmBo].into_iter().find(|m| grid.method.contains(m));
+    if let (DomainSpec::Data { .. }, Some(method)) = (&spec.domain, kernel) {
+        return Err(study.refuse(
+            "grid.method",
+            Some(format!("\"{}\"", method.name())),
+            "has a kernel on the inputs of the data's columns, which prior.inputs does not give",
+            "give inputs = \"inputs.csv\" or leave the method out",
         ));
     }
     if spec.setting != Setting::Data {

@@ -9,7 +9,7 @@ fn rows(study: &Study, files: &Files) -> Option<(usize, Protocol)> {
         let spec = &planned.spec;
         match (&spec.kernel, spec.setting) {
             (KernelSpec::Data { path }, Setting::Data) => {
-                let table = files.table("prior.rewards", path).ok()?;
+                let table = files.incomplete("prior.rewards", path).ok()?;
                 Some((table.rows(), spec.data.unwrap_or_default().protocol))
             }
             _ => None,

@@ -34,7 +34,7 @@ pub enum Setting {
     Finite,
     /// Section 4.2: estimates of the weights of K basis functions.
     Compact,
-    /// Section 6: functions are rows of real data, of which no prior is known.
+    /// Section 5: functions are rows of real data, of which no prior is known.
     Data,
 }
 
@@ -44,7 +44,7 @@ pub enum Setting {
 pub enum Features {
     /// They are the prior's own, as the theory takes them.
     Given {},
-    /// Cosines learnt from the training data (section 6).
+    /// Cosines learnt from the training data (section 5).
     Learnt {
         /// K.
         functions: u32,

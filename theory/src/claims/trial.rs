@@ -85,6 +85,8 @@ quantities! {
     YAtFMax "y_at_f_max" |m| m.y_at_f_max;
     Information "information" |m| or_nan(m.information);
     InformationDeterminant "information_determinant" |m| or_nan(m.information_determinant);
+    ExpectedSignedProbe "expected_signed_probe" |m| or_nan(m.expected.map(|e| e.signed));
+    ExpectedRatioProbe "expected_ratio_probe" |m| or_nan(m.expected.map(|e| e.ratio));
 }
 
 #[inline]

@@ -90,7 +90,12 @@ impl<'p> OnBox<'p> {
             // Inputs in the unit box: neighbours may be close, and its diagonal is the farthest.
             let dimension = self.box_search.domain().dimension();
             let extent = (0.02, (dimension as f64).sqrt());
-            let fitted = self.gp.fit(&responses, &search(Some(extent)), Noise::Fitted);
+            let mut search = search(Some(extent));
+            if self.fitted.is_some() && self.kernel == Kernel::Transferred {
+                // A few responses more move the optimum of a thousand by little.
+                search.starts = 1;
+            }
+            let fitted = self.gp.fit(&responses, &search, Noise::Fitted);
             self.fitted = Some(fitted.map_err(|_| Stuck::NoFit)?.parameters());
         }
         Ok(())

@@ -10,6 +10,9 @@ use crate::estimator::{PIVOT_FLOOR, Rule};
 use crate::method::estimate::Scale;
 use crate::simd::Cpu;
 
+/// Features of squared distance below this are those of one point.
+const SAME: f64 = 1e-9;
+
 /// What is borrowed from the prior, or owned where features were learnt for this trial.
 pub(crate) enum Basis<'p> {
     /// The prior's own features.
@@ -37,6 +40,10 @@ pub(crate) struct Linear<'p> {
     /// The largest variance before any observation, against which pivots are judged.
     usual: f64,
     t: u64,
+    /// What was believed before any observation.
+    initial: Weights,
+    /// Features, sum and number of the observations at each point.
+    seen: Vec<(Vec<f64>, f64, f64)>,
     cpu: Cpu,
 }
 
@@ -50,7 +57,8 @@ impl<'p> Linear<'p> {
         usual: f64,
         cpu: Cpu,
     ) -> Self {
-        Self { basis, weights, scale, noise, usual, t: 0, cpu }
+        let initial = weights.clone();
+        Self { basis, weights, scale, noise, usual, t: 0, initial, seen: Vec::new(), cpu }
     }
 
     fn phi(&self, x: &[f64]) -> Vec<f64> {
@@ -58,6 +66,27 @@ impl<'p> Linear<'p> {
         let mut phi = vec![0.0; cosines.count()];
         cosines.phi(self.cpu, x, &mut phi);
         phi
+    }
+
+    /// Takes in another observation of a point that is known already, as the pseudo-inverse would: by
+    /// the mean of all that were made there. PI asks for it where noise has lifted a value above its target.
+    fn observe_again(&mut self, phi: &[f64], y: f64) -> Result<(), Stuck> {
+        let distance =
+            |other: &[f64]| other.iter().zip(phi).fold(0.0, |sum, (a, b)| sum + (a - b) * (a - b));
+        let places = self.seen.iter_mut().map(|place| (distance(&place.0), place));
+        let nearest = places.min_by(|a, b| a.0.total_cmp(&b.0));
+        match nearest {
+            Some((squared, place)) if squared < SAME => {
+                place.1 += y;
+                place.2 += 1.0;
+            }
+            _ => return Err(Stuck::ZeroPivot),
+        }
+        self.weights = self.initial.clone();
+        for (phi, sum, count) in &self.seen {
+            self.weights.condition(phi, sum / count, self.noise, PIVOT_FLOOR * self.usual);
+        }
+        Ok(())
     }
 
     /// What the variance that is left is multiplied by.
@@ -73,8 +102,11 @@ impl Method<[f64]> for Linear<'_> {
     fn observe(&mut self, at: &[f64], y: f64) -> Result<(), Stuck> {
         let phi = self.phi(at);
         self.t += 1;
-        let sound = self.weights.condition(&phi, y, self.noise, PIVOT_FLOOR * self.usual);
-        if sound { Ok(()) } else { Err(Stuck::ZeroPivot) }
+        if self.weights.condition(&phi, y, self.noise, PIVOT_FLOOR * self.usual) {
+            self.seen.push((phi, y, 1.0));
+            return Ok(());
+        }
+        self.observe_again(&phi, y)
     }
 
     fn predict(&self, at: &[f64]) -> Prediction {

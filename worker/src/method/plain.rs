@@ -1,4 +1,4 @@
-//! Plain (paper, section 6): a squared-exponential kernel, its variance, lengthscale and noise fitted to
+//! Plain (paper, section 5): a squared-exponential kernel, its variance, lengthscale and noise fitted to
 //! the run's own observations by maximum likelihood at every step. Nothing is transferred.
 
 use super::{Method, Prediction, Stuck, best};

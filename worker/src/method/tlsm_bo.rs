@@ -1,4 +1,4 @@
-//! TLSM-BO (paper, section 6; Yogatama and Mann 2014): transfer by one Gaussian process over the
+//! TLSM-BO (paper, section 5; Yogatama and Mann 2014): transfer by one Gaussian process over the
 //! responses of all training functions and of the current one, each function standardised on its own, as
 //! if all had the same response surface.
 //!

@@ -111,7 +111,9 @@ fn rival_draw<'a>(trials: &'a Trials<'a>, rival: Rival, n: u64, route: Route) ->
             let sample = tlsm_bo::sample(&rows, stream);
             Box::new(TlsmBo::new(distances, &sample, open(), stream, cpu))
         }),
-        _ => Box::new(move |stream| {
+        (Rival::Plain | Rival::TlsmBo, None) => unreachable!("trials have distances for a kernel"),
+        (Rival::Box, _) => unreachable!("BOX has the estimators of PEM-BO"),
+        (Rival::Niw, _) => Box::new(move |stream| {
             if route.missing().is_none() {
                 let drawn = dense::draw(prior, n, stream);
                 let (mean, covariance) = drawn.moments();

@@ -164,7 +164,10 @@ impl<'a> RowTrials<'a> {
                 let (mean, covariance) = whole.moments();
                 niw::from_moments(&mean, &covariance, n)
             }
-            _ => pem_bo::from_responses(&whole),
+            None | Some(Rival::Box) => pem_bo::from_responses(&whole),
+            Some(Rival::Plain | Rival::TlsmBo) => {
+                unreachable!("trials have distances for a kernel")
+            }
         };
         Some(Box::new(estimate.without(&closed)))
     }

@@ -1,6 +1,7 @@
 //! The figures of a report, each made where the study has the data for it.
 
 mod audit;
+mod best;
 mod coverage;
 mod heat;
 mod laws;
@@ -26,6 +27,7 @@ pub(crate) fn all(analysis: &Analysis) -> Vec<Figure> {
         figures.extend(heat::figures(analysis, prior));
         figures.extend(regret::figures(analysis, prior));
         figures.extend(laws::figures(analysis, prior));
+        figures.extend(best::figures(analysis, prior));
     }
     figures.extend(rates::figures(analysis));
     figures.extend(audit::figure(analysis));

@@ -1,6 +1,8 @@
 //! The tables of a report.
 
 mod audit;
+pub(super) mod best;
+mod bias;
 mod coverage;
 mod means;
 mod methods;
@@ -20,7 +22,9 @@ pub(crate) fn all(analysis: &Analysis) -> Vec<Table> {
     tables.push(regret::table(analysis));
     tables.push(audit::table(analysis));
     tables.push(means::table(analysis));
+    tables.push(bias::table(analysis));
     tables.extend(rates::tables(analysis));
+    tables.push(best::table(analysis));
     tables.push(methods::table(analysis));
     tables.retain(|table| !table.rows().is_empty());
     for table in &mut tables {
