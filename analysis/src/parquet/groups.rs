@@ -50,8 +50,12 @@ pub(crate) fn groups(path: &Path, columns: &[(String, Type)]) -> Result<Vec<Grou
     });
     let columns = stored.collect();
     let file = Arc::new(Opened { path: path.to_owned(), file, metadata, columns });
-    let rows = file.metadata.row_groups.iter().map(|group| group.num_rows()).enumerate();
-    Ok(rows.map(|(place, rows)| Group { file: Arc::clone(&file), rows, place }).collect())
+    let groups = file.metadata.row_groups.iter().enumerate();
+    let groups = groups.map(|(place, group)| {
+        let rows = group.num_rows();
+        Group { file: Arc::clone(&file), rows, place }
+    });
+    Ok(groups.collect())
 }
 
 impl Group {

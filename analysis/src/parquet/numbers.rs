@@ -156,16 +156,13 @@ fn look_up(
     for run in Runs::new(bytes, width.into()) {
         let run = run?;
         let before = dense.len();
-        match run.same() {
-            Some(place) => {
-                let value = known(place).ok_or("a value is not in the dictionary")?;
-                dense.resize(most.min(before + run.count()), value);
-            }
-            None => {
-                // What fills up the last group has no place.
-                let numbers = run.numbers().take(most - before);
-                dense.extend(numbers.map(|place| known(place).unwrap_or(f64::NAN)));
-            }
+        if let Some(place) = run.same() {
+            let value = known(place).ok_or("a value is not in the dictionary")?;
+            dense.resize(most.min(before.saturating_add(run.count())), value);
+        } else {
+            // What fills up the last group has no place.
+            let numbers = run.numbers().take(most - before);
+            dense.extend(numbers.map(|place| known(place).unwrap_or(f64::NAN)));
         }
         if dense.len() == most {
             break;
@@ -176,9 +173,10 @@ fn look_up(
 
 /// Puts values to the rows that have one, and NaN to the others. Whether any has one.
 fn spread(levels: &[u8], dense: &Dense<'_>, values: &mut [f64]) -> Result<bool, Reason> {
-    let (mut row, mut taken) = (0, 0);
+    const SHORT: &str = "there are too few values";
+    let (mut row, mut taken) = (0_usize, 0);
     let mut put = |has: bool, count: usize| -> Option<()> {
-        let end = values.len().min(row + count);
+        let end = values.len().min(row.saturating_add(count));
         let part = &mut values[row..end];
         row = end;
         if has {
@@ -189,7 +187,6 @@ fn spread(levels: &[u8], dense: &Dense<'_>, values: &mut [f64]) -> Result<bool, 
         }
         Some(())
     };
-    const SHORT: &str = "there are too few values";
     for run in Runs::new(levels, 1) {
         let run = run?;
         if let Some(level) = run.same() {

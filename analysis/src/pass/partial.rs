@@ -159,16 +159,16 @@ fn check_invariants(
     checkpoint: &AtCheckpoint,
     trials: &Trials,
 ) -> Result<(), (usize, &'static str)> {
-    let mut first = None;
+    let mut first: Option<(usize, &'static str)> = None;
     let mut outcomes = [Outcome::NotApplicable; LANES];
     for Invariant { claim, holds, context } in &checkpoint.invariants {
         (holds.many)(context, trials, &mut outcomes);
         let outcomes = &outcomes[..trials.count()];
-        // Most of the time none is violated, which takes no search.
-        if outcomes.iter().fold(false, |any, &outcome| any | (outcome == Outcome::Violated)) {
-            let lane = outcomes.iter().position(|&outcome| outcome == Outcome::Violated);
-            let earlier = first.filter(|&(known, _)| lane.is_none_or(|lane| known <= lane));
-            first = earlier.or(lane.map(|lane| (lane, claim.id)));
+        let lane = outcomes.iter().position(|&outcome| outcome == Outcome::Violated);
+        if let Some(lane) = lane
+            && first.is_none_or(|(known, _)| lane < known)
+        {
+            first = Some((lane, claim.id));
         }
     }
     first.map_or(Ok(()), Err)
@@ -249,10 +249,12 @@ fn count([refuted, confirmed]: &[[Outcome; LANES]; 2], among: &[bool], counts: &
     let (mut answers, mut refuting, mut confirming) = (0_u8, 0_u8, 0_u8);
     const { assert!(LANES <= u8::MAX as usize, "a byte counts the outcomes") };
     for ((&upper, &lower), &among) in refuted.iter().zip(confirmed).zip(among) {
-        let is = among & (upper != Outcome::NotApplicable) & (lower != Outcome::NotApplicable);
-        answers += u8::from(is);
-        refuting += u8::from(is & (upper == Outcome::Violated));
-        confirming += u8::from(is & (lower == Outcome::Violated));
+        // Products of 0 and 1 take no branches.
+        let answered = |outcome| u8::from(outcome != Outcome::NotApplicable);
+        let is = u8::from(among) * answered(upper) * answered(lower);
+        answers += is;
+        refuting += is * u8::from(upper == Outcome::Violated);
+        confirming += is * u8::from(lower == Outcome::Violated);
     }
     counts.trials += u64::from(answers);
     counts.refuting += u64::from(refuting);

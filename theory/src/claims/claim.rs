@@ -61,14 +61,17 @@ impl fmt::Display for Budget {
 }
 
 /// What one trial says about a claim.
+///
+/// Numbered as the compiler numbers an optional truth value, so that making one of the other is nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum Outcome {
     /// The statement held.
-    Holds,
+    Holds = 1,
     /// It did not.
-    Violated,
+    Violated = 0,
     /// The trial has no such quantity (x* already observed, no next point, no estimate).
-    NotApplicable,
+    NotApplicable = 2,
 }
 
 /// How a claim is tested.
