@@ -33,7 +33,8 @@ fn csv(sign: f64) -> String {
 }
 
 fn inputs() -> String {
-    (0..COLUMNS).map(|j| format!("{},{}\n", j, j * j % 5)).collect()
+    let row = |j: usize| [j.to_string(), (j * j % 5).to_string()].join(",") + "\n";
+    (0..COLUMNS).map(row).collect()
 }
 
 fn study(prior: &str, grid: &str) -> String {

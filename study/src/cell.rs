@@ -259,10 +259,10 @@ impl Policy {
     /// `acquisition` in records.
     pub fn acquisition(&self) -> Option<&'static str> {
         match self {
-            Self::PemUcb { .. } | Self::KnownUcb { .. } => Some("gp-ucb"),
-            Self::PemPi { .. } | Self::KnownPi { .. } => Some("pi"),
-            Self::Rival { rule: RivalRule::Pi { .. }, .. } => Some("pi"),
-            Self::Rival { .. } => Some("gp-ucb"),
+            Self::PemPi { .. }
+            | Self::KnownPi { .. }
+            | Self::Rival { rule: RivalRule::Pi { .. }, .. } => Some("pi"),
+            Self::PemUcb { .. } | Self::KnownUcb { .. } | Self::Rival { .. } => Some("gp-ucb"),
             Self::Fixed(_) | Self::Random => None,
         }
     }

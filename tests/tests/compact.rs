@@ -1,6 +1,8 @@
 //! The compact setting against itself by other routes: estimators from their exact law and from simulated
 //! data, and the exact bias of Lemma 3.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::collections::BTreeMap;
 
 use study::cell::{Cell, Estimator, Ground, Policy, PolicyConstants, Training};
@@ -54,9 +56,9 @@ fn two_sample(mut a: Vec<f64>, mut b: Vec<f64>) -> f64 {
     let (mut i, mut j, mut gap) = (0, 0, 0.0);
     while i < a.len() && j < b.len() {
         if a[i] <= b[j] {
-            i += 1
+            i += 1;
         } else {
-            j += 1
+            j += 1;
         }
         let here = (i as f64 / n - j as f64 / m).abs();
         gap = if here > gap { here } else { gap };

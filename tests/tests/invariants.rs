@@ -3,6 +3,8 @@
 //!
 //! Deterministic: settings come from a fixed seed, and one violation is a bug.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::collections::BTreeMap;
 
 use study::cell::{Policy, PolicyConstants};

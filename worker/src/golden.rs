@@ -73,9 +73,7 @@ pub fn digest(cpu: Cpu) -> String {
         few(&problem, Ground::Finite, policy, cpu, &mut digest);
     }
     for (text, route) in COMPACT {
-        let spec = specification(text);
-        let problem = Problem::build(&spec, &Files::default(), LIMIT);
-        let problem = problem.expect("the golden priors are valid");
+        let (spec, problem) = built(text);
         for policy in rivals(route) {
             few(&problem, spec.ground(), policy, cpu, &mut digest);
         }
@@ -117,6 +115,12 @@ fn few(problem: &Problem, ground: Ground, policy: Policy, cpu: Cpu, digest: &mut
     let cell = Cell { shape: [7; 32], noise_variance, ground, policy };
     let trials = problem.trials(cell, 2018, &[1, 3, 6], cpu).expect("the golden cells can run");
     trials.run(0..2, &mut |record| record.feed(digest));
+}
+
+fn built(text: &str) -> (PriorSpec, Problem) {
+    let spec = specification(text);
+    let problem = Problem::build(&spec, &Files::default(), LIMIT);
+    (spec, problem.expect("the golden priors are valid"))
 }
 
 fn specification(text: &str) -> PriorSpec {

@@ -56,16 +56,11 @@ pub(super) fn expand(study: &Study, files: &Files) -> Result<Vec<PlannedCell>, F
     let mut total = 0_usize;
     for planned in study.priors.iter() {
         let kind = kind(&planned.spec);
-        let policies = match known.iter().find(|known| known.0 == kind) {
-            Some((_, policies)) => policies.len(),
-            None => {
-                let policies = policies(study, &planned.spec)?;
-                let count = policies.len();
-                known.push((kind, policies));
-                count
-            }
-        };
-        total = total.saturating_add(policies);
+        if known.iter().all(|known| known.0 != kind) {
+            known.push((kind, policies(study, &planned.spec)?));
+        }
+        let of_kind = known.iter().find(|known| known.0 == kind);
+        total = total.saturating_add(of_kind.map_or(0, |known| known.1.len()));
     }
     if total > MOST_CELLS {
         let most = format!("valid are grids of at most {MOST_CELLS} cells; shorten an axis");
@@ -204,11 +199,10 @@ fn routes<'a>(
 ) -> impl Iterator<Item = Training> + use<'a> {
     let grid = &study.grid;
     let shares = if method == Method::Plain { &[0][..] } else { &grid.missing };
-    let each = shares.iter().flat_map(move |&missing| {
+    shares.iter().flat_map(move |&missing| {
         let estimator = route(spec, method, missing);
         grid.n.iter().map(move |&n| Training { n, estimator })
-    });
-    each
+    })
 }
 
 fn route(spec: &PriorSpec, method: Method, missing: u32) -> Estimator {

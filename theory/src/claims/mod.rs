@@ -2,7 +2,7 @@
 //! proofs, and the invariants of our own code.
 //!
 //! A claim is a named statement with its place in the paper, its hypotheses, the failure
-//! probability it allows, and a predicate on a [`Measurement`]. Steps are taken at
+//! probability it allows, and a predicate on a [`Measurement`](crate::Measurement). Steps are taken at
 //! tau = argmin_{s <= T} k_{s-1}(x_s), with iota_{tau-1} and b_{tau-1}.
 
 mod applicability;

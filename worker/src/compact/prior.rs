@@ -96,7 +96,10 @@ pub enum Error {
 
 impl std::fmt::Debug for CompactPrior {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CompactPrior").field("basis", &self.basis()).field("c", &self.c).finish()
+        f.debug_struct("CompactPrior")
+            .field("basis", &self.basis())
+            .field("c", &self.c)
+            .finish_non_exhaustive()
     }
 }
 

@@ -306,14 +306,12 @@ fn exploration_weights(policy: &Policy, horizon: u32) -> Result<Vec<f64>, Error>
     let mut weights = Vec::new();
     for step in 1..=horizon + 1 {
         let weight = match *policy {
-            Policy::PemUcb { training, delta, constants } => {
+            // As in the paper's experiments (appendix): others have the same zeta_t as PEM-BO.
+            Policy::PemUcb { training, delta, constants }
+            | Policy::Rival { training, rule: RivalRule::Ucb { delta, constants }, .. } => {
                 theorem2::zeta(training.n, step, delta, constants.form())
             }
             Policy::KnownUcb { delta } => Some(theorem2::zeta_known_prior(delta)),
-            // As in the paper's experiments (appendix): the same zeta_t as PEM-BO.
-            Policy::Rival { training, rule: RivalRule::Ucb { delta, constants }, .. } => {
-                theorem2::zeta(training.n, step, delta, constants.form())
-            }
             Policy::Rival { training, rule: RivalRule::Weight(weight), .. } => {
                 (training.n > u64::from(step)).then(|| box_bo::weight(weight, training.n, step))
             }

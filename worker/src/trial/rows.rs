@@ -84,7 +84,7 @@ impl<'a> RowTrials<'a> {
         let mut noise = self.open(replicate, Purpose::Noise);
         let mut order = Shuffle::new(f.len(), self.open(replicate, Purpose::Policy));
         let training = self.training(replicate);
-        tally.target = self.target(&training);
+        tally.target = self.target(training.as_ref());
         let mut method = self.method(training, closed.clone(), replicate);
         let deviation = self.rewards.noise_variance.sqrt();
         let horizon = self.checkpoints.last().copied().unwrap_or(0);
@@ -131,9 +131,9 @@ impl<'a> RowTrials<'a> {
     }
 
     /// PI's target is the largest response of the training data (paper, appendix, "Experiments").
-    fn target(&self, training: &Option<Responses>) -> Option<f64> {
+    fn target(&self, training: Option<&Responses>) -> Option<f64> {
         let gap = self.cell.policy.gap()?;
-        Some(training.as_ref()?.largest() + gap)
+        Some(training?.largest() + gap)
     }
 
     fn method(

@@ -11,7 +11,7 @@ use study::Batch;
 use study::plan::PlannedCell;
 use worker::Cpu;
 use worker::problem::Problem;
-use worker::trial::{LANES, Trials};
+use worker::trial::LANES;
 
 use super::difference::{Difference, differences};
 use super::sample::{Sample, replicates};
