@@ -102,6 +102,8 @@ fn by_acquisition(analysis: &Analysis, prior: usize, shown: &Shown) -> Option<Ch
             panels.push(panel(analysis, acquisition, &mine, shown));
         }
     }
+    // On real data there is no posterior variance, for example.
+    panels.retain(|panel| panel.series.iter().any(|series| !series.points.is_empty()));
     let columns = panels.len();
     (columns > 0).then_some(Chart::Lines(Lines { panels, columns, shared: true }))
 }

@@ -9,7 +9,7 @@ pub(super) fn table(analysis: &Analysis) -> Table {
     let column = |key: &str, head: &str, align| Column::new(key, head, align);
     let mut table = Table::new(
         "best-values",
-        "The best value found after T evaluations, max_{t ≤ T} f(x_t), averaged over functions, with the mean of the \
+        "The best value found after T evaluations, max_{t ≤ T} f(x_t), averaged over functions, and what was missed of the \
          largest value that there is; on real data a function is a row",
         vec![
             column("prior", "prior", Align::Right),
@@ -30,8 +30,11 @@ pub(super) fn table(analysis: &Analysis) -> Table {
         let (a, b) = (order(a), order(b));
         (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2))
     });
-    let estimate = |value: Option<rates::Estimate>| {
-        value.map_or(Cell::Empty, |e| Cell::Estimate { value: e.value, error: e.error })
+    let estimate = |value: Option<rates::Estimate>| match value {
+        None => Cell::Empty,
+        // The same in all trials, but for rounding.
+        Some(e) if e.error <= 1e-12 * e.value.abs() => Cell::Number { value: e.value, digits: 4 },
+        Some(e) => Cell::Estimate { value: e.value, error: e.error },
     };
     for point in points {
         let cell = &analysis.dataset.cells[point.cell];
