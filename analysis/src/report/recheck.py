@@ -36,7 +36,7 @@ def theorem(N, t, delta, form):  # iota_{t-1} and the interval of the ratio, for
     return sqrt(6 * (corrected if form == "corrected" else printed) / (delta * N * (N - t - 1))), *interval(L / (N - t))
 
 def holds(row, r, prior, rho):  # one value per record: 1 holds, 0 violated, NaN no answer
-    claim, N, t, delta, form = row["claim"], row["N"], row["t"], row["delta"], row["constants"] or "printed"
+    claim, N, t, delta, form = row["claim"].replace("lemma3", "lemma1"), row["N"], row["t"], row["delta"], row["constants"] or "printed"
     step, s2, c = claim.split("/step.")[-1], prior["noise_variance"], prior["c"]
     if claim.startswith("lemma1"):
         if step == "K":
@@ -56,7 +56,8 @@ def holds(row, r, prior, rho):  # one value per record: 1 holds, 0 violated, NaN
     z = sqrt(2 * log(3 / (2 * delta if pi else delta)))
     table = np.array([(0, 0, 0)] + [theorem(N, s, delta, form) for s in range(1, t + 1)])
     iota, low, high = table[r.tau.astype(int)].T if pi or step != claim else table[t]
-    star, tau = sqrt(r.k_star_tau + s2), sqrt(r.k_tau + s2)
+    s_star, s_tau = (np.where(np.isnan(v), s2, v) for v in (r.sigma_bar_star, r.sigma_bar_tau))  # of the compact setting
+    star, tau, slack = sqrt(r.k_star_tau + s_star), sqrt(r.k_tau + s_tau), lambda v: v / sqrt(c + v)
     kappa, gain = sqrt(high / low), (r.target - r.mu_star_tau) / star
     steps = {"f-star": r.f_star <= r.mu_star_tau + z * sqrt(r.k_star_tau), "f-tau": r.f_tau >= r.mu_tau - z * sqrt(r.k_tau),
              "mean": (r.mu_star_tau < r.mu_hat_star_tau + iota * star) & (r.mu_hat_tau - r.mu_tau < iota * tau),
@@ -65,7 +66,7 @@ def holds(row, r, prior, rho):  # one value per record: 1 holds, 0 violated, NaN
     if step in steps:
         return 1.0 * steps[step]
     eta = (gain + iota) * kappa + iota + z if pi else (iota + z) * (kappa + 1)
-    bound = eta * sqrt(2 * c * rho / (t * np.log1p(c / s2)) + s2) - z * s2 / ((1 + pi) * sqrt(c + s2))
+    bound = eta * sqrt(2 * c * rho / (t * np.log1p(c / s2)) + s_tau) - z / 2 * (slack(s_tau) + (0 if pi else slack(s_star)))
     return 1.0 * (r.simple_regret <= bound + 2 * reach if "lemma5" in claim else r.best_sample_regret <= bound)
 
 def count(row, frame, prior):  # trials, failures, violations with rho's lower and with its upper end

@@ -275,7 +275,9 @@ fn possible(study: &Study, policy: &Policy) -> Result<(), FileError> {
     let horizon = longest(study);
     let refuse = |reason: String, least: u64| {
         let valid = format!("use N >= {least} or a shorter T");
-        Err(study.refuse("grid.N", Some(n.to_string()), reason, valid))
+        let key = if study.grid.portion.is_empty() { "grid.N" } else { "grid.portion" };
+        let value = if study.grid.portion.is_empty() { n.to_string() } else { format!("{n} rows") };
+        Err(study.refuse(key, Some(value), reason, valid))
     };
     let least = u64::from(horizon) + 2;
     if n < least {

@@ -1,6 +1,6 @@
 //! The paper's figures: best value against evaluations, and against the amount of training data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{functions, id, of_prior, spread};
 use crate::Analysis;
@@ -62,11 +62,13 @@ fn evaluations(analysis: &Analysis, prior: usize) -> Option<Figure> {
 
 /// Best value against N, at the T of the grid.
 fn learning(analysis: &Analysis, prior: usize) -> Option<Figure> {
-    if analysis.dataset.study.grid.n.len() < 2 {
+    let points = of_this(analysis, prior);
+    let sizes: BTreeSet<u64> = points.iter().filter_map(|(cell, _)| functions(cell)).collect();
+    if sizes.len() < 2 {
         return None;
     }
     let mut curves: BTreeMap<(String, u32), Vec<Point>> = BTreeMap::new();
-    for (cell, of) in of_this(analysis, prior) {
+    for (cell, of) in points {
         if let Some(n) = functions(cell) {
             let mut name = words::short_policy(&cell.cell).to_owned();
             let estimator = cell.cell.policy.training().map(|training| training.estimator);
@@ -80,7 +82,10 @@ fn learning(analysis: &Analysis, prior: usize) -> Option<Figure> {
     let series: Vec<Series> = curves
         .into_iter()
         .filter(|((_, t), _)| *t == last)
-        .map(|((name, _), points)| Series { name, look: Look::LineAndMarkers, points })
+        .map(|((name, _), mut points)| {
+            points.sort_by(|a, b| a.x.total_cmp(&b.x));
+            Series { name, look: Look::LineAndMarkers, points }
+        })
         .take(MOST_CURVES)
         .collect();
     one_panel(
