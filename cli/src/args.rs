@@ -1,10 +1,10 @@
 //! Command-line arguments.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    analyze, bench, cert, claims, coordinator, doctor, plan, replay, run, study, table, theory,
-    verify, worker,
+    analyze, bench, cert, claims, completions, coordinator, doctor, init, merge, plan, replay, run,
+    study, table, theory, verify, worker,
 };
 use crate::logging;
 
@@ -26,6 +26,7 @@ struct Arguments {
 enum Command {
     Run(run::Arguments),
     Plan(plan::Arguments),
+    Merge(merge::Arguments),
     Analyze(analyze::Arguments),
     Table(table::Arguments),
     Replay(replay::Arguments),
@@ -37,7 +38,11 @@ enum Command {
     Coordinator(coordinator::Arguments),
     Worker(worker::Arguments),
     Study(study::Arguments),
+    Slurm(slurm::Arguments),
     Cert(cert::Arguments),
+    Init(init::Arguments),
+    Completions(completions::Completions),
+    Man(completions::Man),
 }
 
 /// Parses the arguments and runs the command; clap itself exits with 2 on arguments it cannot take.
@@ -47,6 +52,7 @@ pub(crate) fn dispatch() -> anyhow::Result<()> {
     match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Merge(arguments) => merge::run(&arguments),
         Command::Analyze(arguments) => analyze::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
@@ -58,6 +64,12 @@ pub(crate) fn dispatch() -> anyhow::Result<()> {
         Command::Coordinator(arguments) => coordinator::run(&arguments),
         Command::Worker(arguments) => worker::run(&arguments),
         Command::Study(arguments) => study::run(&arguments),
+        Command::Slurm(arguments) => slurm::run(&arguments),
         Command::Cert(arguments) => cert::run(&arguments),
+        Command::Init(arguments) => init::run(&arguments),
+        Command::Completions(arguments) => {
+            completions::completions(&arguments, Arguments::command())
+        }
+        Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
     }
 }

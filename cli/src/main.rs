@@ -8,6 +8,8 @@ mod existing;
 mod exit;
 mod load;
 mod logging;
+mod outcome;
+mod part;
 mod progress;
 mod sealing;
 mod signals;

@@ -30,9 +30,13 @@ pub(crate) async fn seal(
         handle.sealed(study, digest(&manifest)?).await?;
         return Ok(manifest);
     }
-    let reader = handle.reader();
+    let mut reader = handle.reader();
+    let read = move |cell, frame: &StoredShard| {
+        let payload = reader.read(frame)?.next().context("a frame has one payload")??;
+        Ok(decode(cell, &payload)?)
+    };
     let folder = out.to_path_buf();
-    let sealed = tokio::task::spawn_blocking(move || write(&results, reader, &priors, &folder));
+    let sealed = tokio::task::spawn_blocking(move || write(&results, read, &priors, &folder));
     let manifest = sealed.await.context("sealing stopped")??;
     let digest = digest(&manifest)?;
     handle.sealed(study, digest).await?;
@@ -69,18 +73,16 @@ fn family(plan: &Plan) -> analysis::manifest::Family {
     }
 }
 
-fn write(
+/// Seals results into a folder; `read` gives the batch of a shard of one frame.
+pub(crate) fn write(
     results: &Results,
-    mut reader: coordinator::store::Reader,
+    mut read: impl FnMut(CellId, &StoredShard) -> anyhow::Result<Batch>,
     priors: &[PriorSummary],
     out: &Path,
 ) -> anyhow::Result<Manifest> {
     let plan = &results.plan;
-    let live = results.live().flat_map(frames).map(move |(cell, frame)| {
-        let payload = reader.read(&frame)?.next().context("a frame has one payload")??;
-        Ok(decode(cell, &payload)?)
-    });
-    let live = live.map(|batch: anyhow::Result<Batch>| batch.map_err(Source::from));
+    let live = results.live().flat_map(frames).map(move |(cell, frame)| read(cell, &frame));
+    let live = live.map(|batch| batch.map_err(Source::from));
     let cells: Vec<CellDescription> =
         results.cells.iter().filter_map(|cell| describe(plan, cell)).collect();
     let sealing = Sealing {

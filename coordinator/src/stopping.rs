@@ -5,6 +5,8 @@
 //! computed from all trials of the completed batches, so the stop is a function of the trials alone:
 //! neither the order in which shards arrive nor their sizes can move it.
 
+use study::plan::{Plan, PlannedCell, Replicates};
+use study::rows;
 use study::tally::{RowCounts, Tally};
 use theory::evidence::{Counts, Mixture};
 
@@ -30,6 +32,14 @@ struct Row {
 }
 
 impl Rule {
+    /// The rule of a planned cell; `None` where the study has no batches and its cells never stop early.
+    pub fn of(plan: &Plan, cell: &PlannedCell) -> Option<Self> {
+        let Replicates::Batched { .. } = plan.replicates else { return None };
+        let rows = rows::rows(&plan.study, &cell.cell);
+        let rows: Vec<RowRule> = rows.iter().map(|row| RowRule { budget: row.budget }).collect();
+        Some(Self::new(&rows, plan.study.alpha, plan.study.n_opt, plan.evidence))
+    }
+
     /// For rows in the order of the cell's tallies; alpha and n_opt are the study's, `evidence` the
     /// least E that decides a row.
     ///

@@ -48,6 +48,17 @@ struct Report {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Arguments { out, hosts, days, json } = arguments;
+    let written = write_set(out, hosts, *days)?;
+    let report = Report { files: written, hosts: hosts.clone(), days: *days };
+    if *json {
+        return super::print_json(&report);
+    }
+    let names: Vec<String> = report.files.iter().map(|path| path.display().to_string()).collect();
+    super::print(&format!("wrote {} for {}, valid {days} days", names.join(", "), hosts.join(", ")))
+}
+
+/// Writes an authority, a server's certificate and a client's into a folder that has none.
+pub(crate) fn write_set(out: &Path, hosts: &[String], days: u32) -> anyhow::Result<Vec<PathBuf>> {
     let files = [
         ("ca.pem", 0o644),
         ("server.pem", 0o644),
@@ -64,19 +75,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .into());
     }
     std::fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-    let contents = make(hosts, *days)?;
+    let contents = make(hosts, days)?;
     let mut written = Vec::new();
     for ((name, mode), content) in files.into_iter().zip(&contents) {
         let path = out.join(name);
         write(&path, mode, content).with_context(|| format!("cannot write {}", path.display()))?;
         written.push(path);
     }
-    let report = Report { files: written, hosts: hosts.clone(), days: *days };
-    if *json {
-        return super::print_json(&report);
-    }
-    let names: Vec<String> = report.files.iter().map(|path| path.display().to_string()).collect();
-    super::print(&format!("wrote {} for {}, valid {days} days", names.join(", "), hosts.join(", ")))
+    Ok(written)
 }
 
 fn write(path: &Path, mode: u32, content: &str) -> std::io::Result<()> {

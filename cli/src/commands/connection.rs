@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use coordinator::server::Token;
@@ -19,6 +20,9 @@ pub(crate) struct Connection {
     /// The coordinator's address
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
     pub(crate) coordinator: String,
+    /// A file in which the coordinator publishes its address (its --publish); waited for where it is not there yet
+    #[arg(long, value_name = "FILE", conflicts_with = "coordinator")]
+    pub(crate) coordinator_file: Option<PathBuf>,
     /// A file with the coordinator's token (or in REGRETTA_TOKEN)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -36,7 +40,37 @@ pub(crate) struct Connection {
     tls_name: Option<String>,
 }
 
+/// How long a command waits for a coordinator's file, and how often it looks.
+const PUBLISHED: (Duration, Duration) = (Duration::from_secs(300), Duration::from_millis(500));
+
+/// The address that a coordinator published, if it has by now.
+pub(crate) fn published(file: &Path) -> Option<String> {
+    let address = std::fs::read_to_string(file).ok()?.trim().to_owned();
+    (!address.is_empty()).then_some(address)
+}
+
 impl Connection {
+    /// With the address that the coordinator's file has, once it is there.
+    pub(crate) async fn resolved(&self) -> anyhow::Result<Self> {
+        let Some(file) = &self.coordinator_file else { return Ok(self.clone()) };
+        let (patience, look) = PUBLISHED;
+        let began = Instant::now();
+        loop {
+            if let Some(coordinator) = published(file) {
+                return Ok(Self { coordinator, ..self.clone() });
+            }
+            if began.elapsed() > patience {
+                let seconds = patience.as_secs();
+                return Err(BadInput(format!(
+                    "{} was not there after {seconds} s; is the coordinator running with --publish?",
+                    file.display()
+                ))
+                .into());
+            }
+            tokio::time::sleep(look).await;
+        }
+    }
+
     /// The token, where there is one.
     pub(crate) fn token(&self) -> anyhow::Result<Option<Token>> {
         read_token(self.token_file.as_deref())

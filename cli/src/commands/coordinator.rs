@@ -54,6 +54,9 @@ pub(crate) struct Arguments {
     /// Listen beyond this machine without TLS or without authentication
     #[arg(long)]
     insecure: bool,
+    /// Write the address to a file, for workers that start later (their --coordinator-file)
+    #[arg(long, value_name = "FILE")]
+    publish: Option<PathBuf>,
     #[command(flatten)]
     tuning: Tuning,
 }
@@ -71,7 +74,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     std::fs::create_dir_all(&studies)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", studies.display())))?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    threads.context("cannot start the runtime")?.block_on(serve(config, studies))
+    threads.context("cannot start the runtime")?.block_on(serve(
+        config,
+        studies,
+        arguments.publish.as_deref(),
+    ))
 }
 
 fn config(arguments: &Arguments, studies: &Path) -> anyhow::Result<Config> {
@@ -117,7 +124,7 @@ impl Datasets for Folders {
     }
 }
 
-async fn serve(config: Config, studies: PathBuf) -> anyhow::Result<()> {
+async fn serve(config: Config, studies: PathBuf, publish: Option<&Path>) -> anyhow::Result<()> {
     let interrupted = signals::interrupted()?;
     std::fs::create_dir_all(&config.dir)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", config.dir.display())))?;
@@ -129,12 +136,40 @@ async fn serve(config: Config, studies: PathBuf) -> anyhow::Result<()> {
     if let Some(address) = coordinator.metrics_address {
         eprintln!("regretta: metrics at http://{address}/metrics");
     }
+    if let Some(file) = publish {
+        published(file, scheme, coordinator.address)?;
+    }
     let sealing = tokio::spawn(seal_finished(coordinator.handle(), studies));
     interrupted.await;
     eprintln!("regretta: stopping; start again on the same folder to go on");
     sealing.abort();
+    if let Some(file) = publish {
+        // Workers that start now should wait for the next coordinator.
+        _ = std::fs::remove_file(file);
+    }
     coordinator.stop(GRACE).await;
     Ok(())
+}
+
+/// Writes the address as others reach it: by this machine's name where the coordinator listens on all of its
+/// addresses. The file appears whole or not at all.
+fn published(file: &Path, scheme: &str, address: SocketAddr) -> anyhow::Result<()> {
+    let host = if address.ip().is_unspecified() {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        name.trim().to_owned()
+    } else if address.is_ipv6() {
+        format!("[{}]", address.ip())
+    } else {
+        address.ip().to_string()
+    };
+    let staged = file.with_extension("new");
+    let write = || {
+        std::fs::write(&staged, format!("{scheme}://{host}:{}\n", address.port()))?;
+        std::fs::rename(&staged, file)
+    };
+    write().map_err(|error| {
+        BadInput(format!("cannot write the address to {}: {error}", file.display())).into()
+    })
 }
 
 /// Seals every study once it is complete.

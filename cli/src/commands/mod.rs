@@ -4,13 +4,17 @@ pub(crate) mod analyze;
 pub(crate) mod bench;
 pub(crate) mod cert;
 pub(crate) mod claims;
+pub(crate) mod completions;
 mod connection;
 pub(crate) mod coordinator;
 pub(crate) mod doctor;
 mod expect;
+pub(crate) mod init;
+pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod slurm;
 pub(crate) mod study;
 pub(crate) mod table;
 pub(crate) mod theory;
@@ -22,12 +26,12 @@ use std::io::Write;
 use crate::exit::BadInput;
 
 /// Prints a value as indented JSON.
-fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+pub(crate) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print(&serde_json::to_string_pretty(value)?)
 }
 
 /// Prints text to stdout; a closed pipe is an error value, not a panic.
-fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", text.trim_end())?;
     Ok(out.flush()?)

@@ -3,7 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use analysis::{Manifest, PriorSummary};
 use anyhow::Context;
@@ -16,7 +17,6 @@ use coordinator::store;
 use proto::v1::StudyStatus;
 use rand::TryRng;
 use rand::rngs::SysRng;
-use serde::Serialize;
 use study::StudyId;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,8 @@ use worker::{Cpu, golden};
 use super::plan::ledger;
 use crate::exit::{BadInput, CheckFailed, Interrupted};
 use crate::load::{Loaded, load, memory_limit};
+use crate::outcome::{self, Output};
+use crate::part::{self, Part};
 use crate::progress::Progress;
 use crate::{disk, sealing, signals, text};
 
@@ -39,6 +41,7 @@ use crate::{disk, sealing, signals, text};
 #[command(after_help = "Examples:
   regretta run study.toml
   regretta run study.toml --out results/lemma1 --workers 8
+  regretta run study.toml --part 3/200              one job of an array; then regretta merge
   regretta run study.toml --json 2>/dev/null | jq .digest")]
 pub(crate) struct Arguments {
     /// The study file
@@ -49,6 +52,9 @@ pub(crate) struct Arguments {
     /// Trials computed at once [default: the cores of this machine]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    /// Compute part I of K only, without a coordinator; `regretta merge` puts the parts together
+    #[arg(long, value_name = "I/K")]
+    part: Option<Part>,
     /// Serve Prometheus metrics at http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
@@ -108,21 +114,6 @@ impl Tuning {
     }
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    out: &'a Path,
-    digest: &'a str,
-    study: &'a str,
-    name: &'a str,
-    trials: u64,
-    records: u64,
-    failures: u64,
-    seconds: f64,
-    refuted: usize,
-    confirmed: usize,
-    undecided: usize,
-}
-
 /// How long trials that run may go on after an interruption.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -134,60 +125,64 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let loaded = load(&arguments.study)?;
     let workers = super::workers(arguments.workers)?;
     let priors = priors(&loaded)?;
+    if let Some(part) = arguments.part {
+        return run_part(arguments, &loaded, part, workers);
+    }
     let out = loaded.out(arguments.out.as_deref());
     std::fs::create_dir_all(&out)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", out.display())))?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = threads.context("cannot start the runtime")?;
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let manifest =
         runtime.block_on(Run { arguments, loaded: &loaded, out: &out, workers }.run(priors))?;
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let seconds = began.elapsed().as_secs_f64();
-    if !arguments.quiet {
-        eprintln!("analysing ...");
-    }
-    let analysed = analysis::Analysis::of(&out, &[]).map_err(super::analyze::refused)?;
-    let written = analysis::report::Report::new(&analysed);
-    written.write(&out).map_err(super::analyze::refused)?;
-    let count = |verdict: &str| {
-        analysed.verdicts.iter().filter(|row| row.is_tested() && row.verdict == verdict).count()
-    };
-    let report = Report {
-        out: &out,
-        digest: &manifest.digest,
-        study: &manifest.study,
-        name: &manifest.name,
-        trials: manifest.trials,
-        records: manifest.records,
-        failures: manifest.failures,
-        seconds,
-        refuted: count("refuted"),
-        confirmed: count("confirmed"),
-        undecided: count("undecided"),
-    };
-    if arguments.json {
-        return super::print_json(&report);
-    }
-    super::print(&words(&report))?;
-    super::print("")?;
-    super::analyze::show(&analysed, &written, &out)
+    let output = Output { quiet: arguments.quiet, json: arguments.json };
+    outcome::show(&manifest, &out, began.elapsed(), output)
 }
 
-fn words(report: &Report<'_>) -> String {
-    format!(
-        "{} trials ({} failed), {} records in {}\ndigest {}\nresults in {}",
-        text::count(report.trials.into()),
-        text::count(report.failures.into()),
-        text::count(report.records.into()),
-        text::duration(report.seconds),
-        report.digest,
-        report.out.display()
-    )
+/// Computes one part, without a coordinator.
+fn run_part(
+    arguments: &Arguments,
+    loaded: &Loaded,
+    part: Part,
+    workers: usize,
+) -> anyhow::Result<()> {
+    let out = loaded.out(arguments.out.as_deref());
+    let settings = arguments.tuning.settings()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.context("cannot start the runtime")?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let interrupted = runtime.block_on(async { signals::interrupted() })?;
+    let asked = Arc::clone(&stop);
+    runtime.spawn(async move {
+        interrupted.await;
+        asked.store(true, Ordering::Relaxed);
+    });
+    let flags = (&*stop, arguments.quiet);
+    let done = part::compute(loaded, part, &out, workers, settings, flags)?;
+    if done.interrupted {
+        let advice = "all finished shards are kept: run the same command again to resume";
+        return Err(Interrupted(format!("part {part} interrupted; {advice}")).into());
+    }
+    let path = part.path(&out);
+    if arguments.json {
+        let report = serde_json::json!({
+            "part": part.index, "of": part.count, "trials": done.trials, "file": path,
+        });
+        return super::print_json(&report);
+    }
+    let trials = text::count(done.trials.into());
+    super::print(&format!(
+        "part {part}: {trials} trials in {}\nonce all parts are there: regretta merge {2} --out {2}",
+        path.display(),
+        out.display()
+    ))
 }
 
 /// Builds every prior once, so that what cannot be built is refused before anything runs.
-fn priors(loaded: &Loaded) -> anyhow::Result<Vec<PriorSummary>> {
+pub(crate) fn priors(loaded: &Loaded) -> anyhow::Result<Vec<PriorSummary>> {
     let plan = &loaded.plan;
     let mut summaries = Vec::with_capacity(plan.priors.len());
     for (index, planned) in plan.priors.iter().enumerate() {
@@ -246,7 +241,9 @@ impl Run<'_> {
             Ok(Outcome::Complete) => {
                 self.say("sealing ...");
                 let sealed = sealing::seal(&handle, study, priors, self.out).await;
-                sealed.and_then(|manifest| self.keep_study_file().map(|()| manifest))
+                sealed.and_then(|manifest| {
+                    outcome::keep_study_file(self.loaded, self.out).map(|()| manifest)
+                })
             }
             Ok(outcome) => Err(CheckFailed(outcome.to_string()).into()),
             Err(error) => Err(error),
@@ -349,12 +346,6 @@ impl Run<'_> {
         if !self.arguments.quiet {
             eprintln!("{words}");
         }
-    }
-
-    fn keep_study_file(&self) -> anyhow::Result<()> {
-        let path = self.out.join("study.toml");
-        std::fs::write(&path, &self.loaded.definition.text)
-            .with_context(|| format!("cannot write {}", path.display()))
     }
 }
 

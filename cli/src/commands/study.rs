@@ -130,7 +130,7 @@ impl Common {
             value.set_sensitive(true);
             anyhow::Ok(value)
         });
-        let channel = self.connection.channel().await?;
+        let channel = self.connection.resolved().await?.channel().await?;
         Ok(StudiesClient::with_interceptor(channel, Bearer(token.transpose()?))
             .max_decoding_message_size(4 * MAX_MESSAGE_BYTES))
     }

@@ -1,14 +1,14 @@
 //! `regretta worker`: computes trials for a coordinator.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
 use tokio_util::sync::CancellationToken;
 use worker::client::{self, Secret};
 
-use super::connection::Connection;
+use super::connection::{Connection, published};
 use crate::exit::BadInput;
 use crate::load::memory_limit;
 use crate::{signals, text};
@@ -68,7 +68,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             interrupted.await;
             asked.cancel();
         });
-        client::run(config, stop).await.map_err(refused)
+        match &arguments.connection.coordinator_file {
+            None => client::run(config, stop).await,
+            Some(file) => follow(file, config, stop).await,
+        }
+        .map_err(refused)
     })?;
     eprintln!(
         "regretta: {} trials in {} shards, {} connections lost",
@@ -77,6 +81,49 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         summary.reconnects
     );
     Ok(())
+}
+
+/// How long a coordinator may be out of reach before its file is looked at again.
+const MOVED: Duration = Duration::from_secs(15);
+
+/// How often a file that is not there is looked for.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Works for the coordinator that a file names, and for the next one where it has moved.
+async fn follow(
+    file: &Path,
+    config: client::Config,
+    stop: CancellationToken,
+) -> Result<client::Summary, client::Error> {
+    let mut reached = Instant::now();
+    loop {
+        let patience = config.patience.map(|patience| patience.saturating_sub(reached.elapsed()));
+        let Some(coordinator) = published(file) else {
+            if patience.is_some_and(|left| left.is_zero()) {
+                let (address, seconds) = (file.display().to_string(), reached.elapsed().as_secs());
+                let last = "no coordinator has published its address".to_owned();
+                return Err(client::Error::Unreachable { address, seconds, last });
+            }
+            tokio::select! {
+                () = stop.cancelled() => return Ok(client::Summary::default()),
+                () = tokio::time::sleep(LOOK) => continue,
+            }
+        };
+        let patience = Some(patience.map_or(MOVED, |left| left.min(MOVED)));
+        let here = client::Config { coordinator, patience, ..config.clone() };
+        let began = Instant::now();
+        match client::run(here, stop.clone()).await {
+            Err(client::Error::Unreachable { seconds, .. })
+                if config.patience.is_none_or(|most| reached.elapsed() < most) =>
+            {
+                // It was reached for a while before it was lost.
+                if began.elapsed() > Duration::from_secs(seconds) + MOVED {
+                    reached = Instant::now();
+                }
+            }
+            ended => return ended,
+        }
+    }
 }
 
 fn refused(error: client::Error) -> anyhow::Error {

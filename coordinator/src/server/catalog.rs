@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use study::file::{FileError, Study};
-use study::plan::{NotGrown, Plan, PlannedCell, Replicates};
+use study::plan::{NotGrown, Plan, PlannedCell};
 use study::prior::{Files, TableError};
 use study::rows;
 use study::tally::Tally;
 use study::{CellId, Digest, StudyId};
 
 use crate::core::{CellWork, Deaths, DoneShard, StudyWork};
-use crate::stopping::{RowRule, Rule};
+use crate::stopping::Rule;
 use crate::store::{Check, Death, StoredShard};
 
 /// A study as it was submitted.
@@ -155,27 +155,29 @@ impl Past {
             });
         }
         let cells = plan.cells.iter().zip(&entry.contents).map(|(cell, contents)| CellWork {
-            cell: cell.id,
-            replicates: plan.replicates,
-            checkpoints: contents.digest,
-            records_per_trial: cell.checkpoints.len() as u32,
-            rows: contents.rows,
-            rule: stopping_rule(plan, cell),
-            done: done.remove(&cell.id).unwrap_or_default(),
             deaths: deaths.remove(&cell.id).unwrap_or_default(),
+            ..work(plan, cell, *contents, done.remove(&cell.id).unwrap_or_default())
         });
         StudyWork { study: plan.id, seed_for_checks: plan.study.seed, cells: cells.collect() }
     }
 }
 
-/// When a cell of a study with batches may stop.
-fn stopping_rule(plan: &Plan, cell: &PlannedCell) -> Option<Rule> {
-    let Replicates::Batched { .. } = plan.replicates else { return None };
-    let budgets: Vec<RowRule> = rows::rows(&plan.study, &cell.cell)
-        .iter()
-        .map(|row| RowRule { budget: row.budget })
-        .collect();
-    Some(Rule::new(&budgets, plan.study.alpha, plan.study.n_opt, plan.evidence))
+/// What the core is to do for a cell of which some shards are there.
+pub fn cell_work(plan: &Plan, cell: &PlannedCell, done: Vec<DoneShard>) -> CellWork {
+    work(plan, cell, Contents::of(plan, cell), done)
+}
+
+fn work(plan: &Plan, cell: &PlannedCell, contents: Contents, done: Vec<DoneShard>) -> CellWork {
+    CellWork {
+        cell: cell.id,
+        replicates: plan.replicates,
+        checkpoints: contents.digest,
+        records_per_trial: cell.checkpoints.len() as u32,
+        rows: contents.rows,
+        rule: Rule::of(plan, cell),
+        done,
+        deaths: Vec::new(),
+    }
 }
 
 /// Why a submission is refused.

@@ -39,7 +39,7 @@ use tonic::transport::server::{Connected, Router};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 
 pub use auth::{Exposed, Token, TokenError};
-pub use catalog::{Contents, Definition, PlanError, SubmitError};
+pub use catalog::{Contents, Definition, PlanError, SubmitError, cell_work};
 pub use fetch::Datasets;
 pub use metrics::Metrics;
 pub use outcome::Outcome;

@@ -5,6 +5,7 @@
 //! ones are computed again by whoever leases them next, so that a worker can stop, crash or lose the
 //! network at any time. Refusals that would be repeated for ever are errors.
 
+mod alone;
 mod backoff;
 mod catalogue;
 mod connect;
@@ -31,6 +32,7 @@ use proto::limits::MAX_SLOTS;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+pub use alone::{Alone, Computed};
 pub use connect::{ClientTls, Connecting, Connector};
 pub use pool::Compute;
 pub use secret::Secret;

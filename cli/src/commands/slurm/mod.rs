@@ -1,0 +1,198 @@
+//! `regretta slurm`: a study as jobs of a Slurm cluster.
+
+mod jobs;
+mod script;
+mod site;
+mod status;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::calibration::calibrate;
+use crate::exit::BadInput;
+use crate::load::{Loaded, load};
+use crate::outcome;
+
+use jobs::Jobs;
+use script::{Cluster, Limit, Script, Settings};
+
+/// Run a study on a Slurm cluster
+///
+/// Writes job scripts to OUT/slurm and submits them. A job that is preempted or runs into its time limit keeps
+/// what it computed, is queued again and goes on there.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  regretta slurm submit study.toml --time 02:00:00 --cpus 4
+  regretta slurm submit study.toml --parts 200 --dry-run
+  regretta slurm status results/lemma1")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Submit(Submit),
+    Status(Status),
+}
+
+/// Write job scripts for a study, and submit them
+///
+/// Mode `parts`: an array in which every job computes a part by itself, then a job that merges them. Nothing but a
+/// shared folder is needed. Mode `coordinator`: a job that runs a coordinator, and an array of workers for it, which
+/// may come and go; for studies that stop early, and where jobs are often preempted.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  regretta slurm submit study.toml --time 02:00:00 --cpus 4
+  regretta slurm submit study.toml --parts 200 --at-once 50 --partition short --account physics
+  regretta slurm submit study.toml --mode coordinator --workers 20 --ledger postgres://db.example.org/regretta
+  regretta slurm submit study.toml --dry-run")]
+struct Submit {
+    /// The study file
+    study: PathBuf,
+    /// The output folder, which all nodes see [default: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How the study is spread
+    #[arg(long, value_enum, default_value_t = Mode::Parts)]
+    mode: Mode,
+    /// Parts [default: as many as let each take half of --time]
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    parts: Option<u32>,
+    /// Worker jobs of mode `coordinator`
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    workers: u32,
+    /// Cores of a job
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    cpus: u32,
+    /// Time limit of a job: HH:MM:SS, D-HH:MM:SS or minutes
+    #[arg(long, default_value = "01:00:00")]
+    time: Limit,
+    /// Jobs of an array that run at once, at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    at_once: Option<u32>,
+    /// Seconds before the limit at which a job stops by itself
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(10..=3600))]
+    grace: u32,
+    /// A Slurm partition
+    #[arg(long)]
+    partition: Option<String>,
+    /// The account that is charged
+    #[arg(long)]
+    account: Option<String>,
+    /// Memory of a job, as Slurm writes it, such as 4G
+    #[arg(long)]
+    mem: Option<String>,
+    /// Any other option of sbatch, such as --sbatch=--qos=low; may be repeated
+    #[arg(long = "sbatch", value_name = "OPTION", allow_hyphen_values = true)]
+    more: Vec<String>,
+    /// The ledger of mode `coordinator`, where OUT is on a network file system
+    #[arg(long, value_name = "URL")]
+    ledger: Option<String>,
+    /// Print the scripts, and submit nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the jobs as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show where the jobs of a study stand
+#[derive(Args)]
+#[command(after_help = "Examples:
+  regretta slurm status results/lemma1
+  regretta slurm status results/lemma1 --json")]
+pub(crate) struct Status {
+    /// The output folder
+    out: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a study is spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Every job computes a part by itself
+    Parts,
+    /// Workers ask a coordinator
+    Coordinator,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    match &arguments.action {
+        Action::Submit(submit) => submit.run(),
+        Action::Status(status) => status::show(&status.out, status.json),
+    }
+}
+
+impl Submit {
+    fn run(&self) -> anyhow::Result<()> {
+        let loaded = load(&self.study)?;
+        let out = std::path::absolute(loaded.out(self.out.as_deref()))?;
+        let cluster = self.cluster(&loaded, &out)?;
+        let largest =
+            if self.dry_run { site::largest_array().ok() } else { Some(site::largest_array()?) };
+        let largest = largest.unwrap_or(site::DEFAULT_LARGEST);
+        let scripts = match self.mode {
+            Mode::Parts => {
+                let parts = self.parts.map_or_else(|| self.fitting(&loaded), Ok)?;
+                cluster.parts(parts, largest)
+            }
+            Mode::Coordinator => cluster.coordinator(self.workers, largest, self.ledger.as_deref()),
+        };
+        if self.dry_run {
+            return show(&scripts, self.json);
+        }
+        Jobs::refuse_running(&out)?;
+        let folder = out.join("slurm");
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| BadInput(format!("cannot create {}: {error}", folder.display())))?;
+        outcome::keep_study_file(&loaded, &folder)?;
+        if self.mode == Mode::Coordinator {
+            script::certificates(&cluster.service())?;
+        }
+        let jobs = Jobs::submit(&scripts, &out)?;
+        jobs.print(self.json)
+    }
+
+    fn cluster(&self, loaded: &Loaded, out: &Path) -> anyhow::Result<Cluster> {
+        let program = std::env::current_exe().context("cannot tell where this program is")?;
+        Ok(Cluster {
+            name: loaded.plan.study.name.clone(),
+            program,
+            study: std::path::absolute(&self.study)?,
+            out: out.to_path_buf(),
+            settings: Settings {
+                cpus: self.cpus,
+                time: self.time.clone(),
+                at_once: self.at_once,
+                grace: self.grace,
+                partition: self.partition.clone(),
+                account: self.account.clone(),
+                mem: self.mem.clone(),
+                more: self.more.clone(),
+            },
+        })
+    }
+
+    /// As many parts as let each take half of the time limit, from a few trials on this machine.
+    fn fitting(&self, loaded: &Loaded) -> anyhow::Result<u32> {
+        let seconds = calibrate(loaded)?.total(&loaded.plan);
+        let each = f64::from(self.cpus) * self.time.seconds() as f64 / 2.0;
+        Ok((seconds / each).ceil().clamp(1.0, 1000.0) as u32)
+    }
+}
+
+fn show(scripts: &[Script], json: bool) -> anyhow::Result<()> {
+    if json {
+        return super::print_json(&scripts);
+    }
+    for Script { name, text, .. } in scripts {
+        super::print(&format!("# ---- {name}.sh\n{text}\n"))?;
+    }
+    Ok(())
+}
