@@ -1,15 +1,18 @@
 //! The study file: TOML, every key checked, every error with its line.
 //!
 //! What [`Study::parse`] returns is valid by itself; what needs the files that the priors name, or two
-//! keys at once, is checked by [`crate::plan::Plan::new`]. `docs/study-file.md` describes every key.
+//! keys at once, is checked by [`crate::plan::Plan::new`]. `docs/study-file.md` describes every key, from
+//! the tables that the parser itself goes by (`keys`, `schema`).
 
 mod claim;
 mod error;
 mod grid;
 mod item;
+pub(crate) mod keys;
 mod prior;
 mod rewards;
-mod schema;
+pub(crate) mod schema;
+mod template;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +22,9 @@ pub use claim::{OwnClaim, Quantifier};
 pub use error::{FileError, nearest};
 pub use grid::Grid;
 pub(crate) use grid::trains;
+pub(crate) use prior::MOST_PRIORS;
 pub use prior::{PlannedPrior, Scalar};
+pub use template::template;
 
 use crate::prior::Setting;
 use item::{Item, Section};
@@ -28,8 +33,20 @@ use tree::Value;
 /// The largest seed and the most replicates: TOML's integers are signed.
 const MOST: u64 = i64::MAX as u64;
 
+/// The gap of PI where the study names none.
+const PI_GAP: f64 = 0.0;
+
 /// The weight of method "box" where the study names none.
 const BOX_WEIGHT: f64 = 2.0;
+
+/// The family-wise level where the study names none.
+const ALPHA: f64 = 0.05;
+
+/// Valid levels. The e-value at which a family is decided, 2 * rows/alpha, has to be a number.
+const ALPHAS: std::ops::Range<f64> = 1e-20..0.5;
+
+/// What e-values are tuned to where the study says nothing.
+const N_OPT: f64 = 2000.0;
 
 /// The most replicates, so that sums over cells stay exact.
 const MOST_REPLICATES: u64 = 1 << 53;
@@ -45,9 +62,16 @@ pub enum Detail {
     Summary,
 }
 
+/// Details by name, the default first.
+const DETAILS: [(&str, Detail); 3] = [
+    (Detail::Checkpoints.name(), Detail::Checkpoints),
+    (Detail::Steps.name(), Detail::Steps),
+    (Detail::Summary.name(), Detail::Summary),
+];
+
 impl Detail {
     /// The name in study files.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Checkpoints => "checkpoints",
             Self::Steps => "steps",
@@ -133,7 +157,7 @@ impl Study {
     pub fn parse(file_name: &str, text: &str) -> Result<Self, FileError> {
         let table = tree::parse(file_name, text)?;
         let top = Section { file: file_name, key: String::new(), line: 1, table: &table };
-        top.only(&["study", "prior", "grid", "policy", "claims", "claim"])?;
+        top.only(&keys::TABLES.map(|table| table.name))?;
         let section = |key: &str, example: &str| top.need(key, example)?.section();
         let study = section("study", "[study] with name, seed and replicates")?;
         let grid = section("grid", "[grid] with N, T and delta")?;
@@ -149,7 +173,7 @@ impl Study {
         }
         let detail = detail(&study)?;
         refuse_own_claims(&top, detail)?;
-        study.only(&["name", "seed", "replicates", "detail", "alpha", "evidence", "n_opt"])?;
+        study.only(&keys::STUDY.names())?;
         Ok(Self {
             file: file_name.to_owned(),
             name: name(&study.need("name", "name = \"lemma1\"")?)?,
@@ -161,7 +185,7 @@ impl Study {
             n_opt: n_opt(&study)?,
             priors: priors.priors,
             grid: axes,
-            pi_gap: policy_number(&top, "pi_gap", 0.0, "PI's target is an upper bound of f")?,
+            pi_gap: policy_number(&top, "pi_gap", PI_GAP, "PI's target is an upper bound of f")?,
             box_weight: policy_number(&top, "box_weight", BOX_WEIGHT, "it multiplies deviations")?,
             test: match top.get("claims") {
                 Some(item) => claim::tested(&item.section()?, &own)?,
@@ -223,8 +247,7 @@ fn name(item: &Item<'_>) -> Result<String, FileError> {
 }
 
 fn detail(study: &Section<'_>) -> Result<Detail, FileError> {
-    let choices = [Detail::Checkpoints, Detail::Steps, Detail::Summary].map(|d| (d.name(), d));
-    study.get("detail").map_or(Ok(Detail::Checkpoints), |item| item.choice(&choices))
+    study.get("detail").map_or(Ok(DETAILS[0].1), |item| item.choice(&DETAILS))
 }
 
 fn refuse_own_claims(top: &Section<'_>, detail: Detail) -> Result<(), FileError> {
@@ -245,7 +268,7 @@ fn replicates(item: &Item<'_>) -> Result<Replicates, FileError> {
         return item.count(1, MOST_REPLICATES).map(Replicates::Fixed);
     }
     let section = item.section()?;
-    section.only(&["batch", "max"])?;
+    section.only(&keys::REPLICATES)?;
     let batch = section.need("batch", "batch = 500")?.count(1, MOST_REPLICATES)?;
     let max = section.need("max", "max = 100000")?;
     Ok(Replicates::Batched { batch, max: max.count(batch, MOST_REPLICATES)? })
@@ -253,11 +276,10 @@ fn replicates(item: &Item<'_>) -> Result<Replicates, FileError> {
 
 fn alpha(study: &Section<'_>) -> Result<f64, FileError> {
     let Some(item) = study.get("alpha") else {
-        return Ok(0.05);
+        return Ok(ALPHA);
     };
     let alpha = item.number()?;
-    // The e-value at which a family is decided, 2 * rows/alpha, has to be a number.
-    if (1e-20..0.5).contains(&alpha) {
+    if ALPHAS.contains(&alpha) {
         return Ok(alpha);
     }
     Err(item
@@ -279,7 +301,7 @@ fn evidence(study: &Section<'_>) -> Result<Option<f64>, FileError> {
 }
 
 fn n_opt(study: &Section<'_>) -> Result<f64, FileError> {
-    study.get("n_opt").map_or(Ok(2000.0), |item| Ok(item.count(1, MOST_REPLICATES)? as f64))
+    study.get("n_opt").map_or(Ok(N_OPT), |item| Ok(item.count(1, MOST_REPLICATES)? as f64))
 }
 
 /// A number of `[policy]` that is not negative.
@@ -288,7 +310,7 @@ fn policy_number(top: &Section<'_>, key: &str, default: f64, why: &str) -> Resul
         return Ok(default);
     };
     let policy = policy.section()?;
-    policy.only(&["pi_gap", "box_weight"])?;
+    policy.only(&keys::POLICY.names())?;
     let Some(item) = policy.get(key) else {
         return Ok(default);
     };
