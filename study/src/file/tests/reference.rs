@@ -28,7 +28,8 @@ fn replaced(base: &str, table: &str, key: &str, line: &str) -> String {
         if here && old.starts_with(&start) {
             continue;
         }
-        text += &format!("{old}\n");
+        text.push_str(old);
+        text.push('\n');
         if old == head {
             text += line;
         }
