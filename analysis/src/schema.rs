@@ -1,34 +1,11 @@
 //! The columns of `records/`: what identifies a row, what its cell is, what is swept, what was
 //! measured, in this order.
 
-use study::record::{COLUMNS, Kind};
+use study::record::{COLUMNS, LEADING};
+
+pub use study::record::Type;
 
 use crate::description::{CellDescription, Scalar};
-
-/// The type of a column. Every reader of Parquet knows these four.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// Flags.
-    Bool,
-    /// Signed 64-bit integers.
-    Integer,
-    /// 64-bit floating-point numbers, never NaN.
-    Float,
-    /// UTF-8 text.
-    Text,
-}
-
-impl Type {
-    /// The name in the codebook.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bool => "bool",
-            Self::Integer => "i64",
-            Self::Float => "f64",
-            Self::Text => "string",
-        }
-    }
-}
 
 /// One column, as the codebook has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,22 +19,6 @@ pub struct Column {
     /// Whether rows may lack a value.
     pub nullable: bool,
 }
-
-/// Columns before the swept ones: name, type, meaning, nullable.
-const LEADING: [(&str, Type, &str, bool); 12] = [
-    ("study", Type::Text, "the study: first 12 hexadecimal digits of its digest", false),
-    ("cell", Type::Text, "the cell: 16 hexadecimal digits", false),
-    ("replicate", Type::Integer, "the trial's number within its cell, from 0", false),
-    ("status", Type::Text, "ok, or why nothing could be measured here", false),
-    ("setting", Type::Text, "finite, compact or data", false),
-    ("design", Type::Text, "fixed: points drawn in advance; adaptive: chosen by the method", false),
-    ("method", Type::Text, "pem-bo, known-prior, random, plain, tlsm-bo, box or niw", false),
-    ("acquisition", Type::Text, "gp-ucb or pi; null where nothing is acquired", true),
-    ("policy_constants", Type::Text, "form of the constants in zeta_t of GP-UCB", true),
-    ("N", Type::Integer, "number of training functions; null where none are used", true),
-    ("delta", Type::Float, "level that the policy is set for; null where it has none", true),
-    ("t", Type::Integer, "the checkpoint: number of observations", false),
-];
 
 /// How many columns the cell fills by [`study::record::cell_columns`], from "setting" on.
 pub(crate) const CELL: usize = 7;
@@ -108,11 +69,11 @@ pub fn types<'a>(
 
 /// All columns of the records, in order.
 pub fn columns(swept: &[(String, Type)]) -> Vec<Column> {
-    let leading = LEADING.iter().map(|&(name, kind, meaning, nullable)| Column {
-        name: name.into(),
-        kind,
-        meaning: meaning.into(),
-        nullable,
+    let leading = LEADING.iter().map(|column| Column {
+        name: column.name.into(),
+        kind: column.kind,
+        meaning: column.meaning.into(),
+        nullable: !column.null.is_empty(),
     });
     let swept = swept.iter().map(|(key, kind)| Column {
         name: key.clone(),
@@ -127,24 +88,16 @@ pub fn columns(swept: &[(String, Type)]) -> Vec<Column> {
 pub(crate) fn measured() -> impl Iterator<Item = Column> {
     COLUMNS.iter().map(|column| Column {
         name: column.name.into(),
-        kind: kind_of(column.kind),
+        kind: column.kind.into(),
         meaning: column.meaning.into(),
         nullable: true,
     })
 }
 
-fn kind_of(kind: Kind) -> Type {
-    match kind {
-        Kind::Bool => Type::Bool,
-        Kind::Integer => Type::Integer,
-        Kind::Float => Type::Float,
-    }
-}
-
 /// The columns that hold the records' own values, enough to read them back: names and types.
 pub(crate) fn of_records() -> Vec<(String, Type)> {
     let key = [CELL_COLUMN, REPLICATE_COLUMN, STATUS_COLUMN, T_COLUMN].map(|at| LEADING[at]);
-    let key = key.into_iter().map(|(name, kind, ..)| (name.to_owned(), kind));
+    let key = key.into_iter().map(|column| (column.name.to_owned(), column.kind));
     key.chain(measured().map(|column| (column.name, column.kind))).collect()
 }
 
@@ -198,6 +151,6 @@ mod tests {
         let cell = cell(&[]);
         let names = study::record::cell_columns(&cell.cell).map(|(name, _)| name);
         let leading = &LEADING[FIRST_OF_CELL..FIRST_OF_CELL + CELL];
-        assert!(leading.iter().map(|column| column.0).eq(names));
+        assert!(leading.iter().map(|column| column.name).eq(names));
     }
 }

@@ -1,5 +1,5 @@
 //! What is to be run and what comes back: study files, plans, priors, cells, their randomness, the rows
-//! of verdicts and their tallies, and the record schema.
+//! of verdicts and their tallies, the record schema, and the reference pages on all of it.
 
 pub mod batch;
 pub mod cell;
@@ -9,6 +9,7 @@ mod id;
 pub mod plan;
 pub mod prior;
 pub mod record;
+pub mod reference;
 pub mod rows;
 pub mod tally;
 

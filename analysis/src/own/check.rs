@@ -4,7 +4,7 @@ use polars::prelude::{DataFrame, DataType, Expr, Field, IntoLazy, PolarsError, S
 use polars::sql::sql_expr;
 use study::file::{OwnClaim, Quantifier, Study};
 
-use crate::parquet::FileError;
+use crate::parquet::{FileError, data_type};
 use crate::schema::{self, Type};
 
 use super::scalars;
@@ -117,7 +117,7 @@ fn parse(text: &str) -> Result<Expr, String> {
 fn output(expression: &Expr, columns: &[(String, Type)]) -> Result<DataType, String> {
     let schema: Schema = columns
         .iter()
-        .map(|(name, kind)| Field::new(name.as_str().into(), kind.polars()))
+        .map(|(name, kind)| Field::new(name.as_str().into(), data_type(*kind)))
         .collect();
     let frame =
         DataFrame::empty_with_schema(&schema).lazy().select([expression.clone().alias("it")]);

@@ -19,7 +19,7 @@ pub(crate) use groups::{Group, groups};
 pub(crate) use numbers::Room;
 pub(crate) use read::Frames;
 pub(crate) use sink::{Sink, digest};
-pub(crate) use table::{Datum, Table};
+pub(crate) use table::{Datum, Table, data_type};
 pub(crate) use write::write;
 
 /// How many rows a row group has, and how many row groups a file.

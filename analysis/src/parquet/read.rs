@@ -8,6 +8,7 @@ use polars::prelude::{
 };
 
 use super::FileError;
+use super::table::data_type;
 use crate::schema::Type;
 
 /// Frames of chosen columns, a row group each.
@@ -31,7 +32,7 @@ impl Frames {
         let schema = reader.schema().map_err(refused())?;
         for (name, kind) in columns {
             let found = schema.get(name.as_str()).map(DataType::from_arrow_field);
-            if found.as_ref() != Some(&kind.polars()) {
+            if found.as_ref() != Some(&data_type(*kind)) {
                 let found = found.map_or("nothing".into(), |found| found.to_string());
                 let reason = format!("column {name} should hold {}, found {found}", kind.name());
                 return Err(FileError::Parquet { doing: "read", path: path.into(), reason });

@@ -28,20 +28,19 @@ enum Builder {
     Text(StringChunkedBuilder),
 }
 
-impl Type {
-    pub(crate) fn polars(self) -> DataType {
-        match self {
-            Self::Bool => DataType::Boolean,
-            Self::Integer => DataType::Int64,
-            Self::Float => DataType::Float64,
-            Self::Text => DataType::String,
-        }
+/// A column's type as polars names it.
+pub(crate) fn data_type(kind: Type) -> DataType {
+    match kind {
+        Type::Bool => DataType::Boolean,
+        Type::Integer => DataType::Int64,
+        Type::Float => DataType::Float64,
+        Type::Text => DataType::String,
     }
 }
 
 /// The columns as polars names them.
 pub(super) fn schema(columns: &[(String, Type)]) -> Schema {
-    columns.iter().map(|(name, kind)| Field::new(name.as_str().into(), kind.polars())).collect()
+    columns.iter().map(|(name, kind)| Field::new(name.as_str().into(), data_type(*kind))).collect()
 }
 
 const KIND: &str = "values have the type of their column";

@@ -6,6 +6,7 @@ use theory::claims;
 
 use super::error::{FileError, nearest};
 use super::item::{Item, Section};
+use super::keys;
 use super::tree::Value;
 
 /// For which t a claim of one's own is made.
@@ -16,6 +17,10 @@ pub enum Quantifier {
     /// At all checkpoints of a trial at once.
     AllT,
 }
+
+/// Quantifiers by name, the default first.
+pub(super) const QUANTIFIERS: &[(&str, Quantifier)] =
+    &[("each t", Quantifier::EachT), ("all t", Quantifier::AllT)];
 
 /// A claim of one's own, over record columns and study scalars.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,12 +56,11 @@ pub(super) fn own(item: &Item<'_>) -> Result<Vec<OwnClaim>, FileError> {
 }
 
 fn one(section: &Section<'_>) -> Result<OwnClaim, FileError> {
-    section.only(&["id", "holds", "budget", "quantifier"])?;
+    section.only(&keys::CLAIM.names())?;
     let id = section.need("id", "id = \"mine.cumulative\"")?;
     let holds = section.need("holds", "holds = \"cumulative_regret <= 8 * sqrt(t)\"")?;
     let budget = section.need("budget", "budget = \"delta\"")?;
-    let quantifiers = [("each t", Quantifier::EachT), ("all t", Quantifier::AllT)];
-    let quantifier = section.get("quantifier").map(|item| item.choice(&quantifiers)).transpose()?;
+    let quantifier = section.get("quantifier").map(|item| item.choice(QUANTIFIERS)).transpose()?;
     Ok(OwnClaim {
         id: own_id(&id)?.to_owned(),
         holds: expression(&holds)?.to_owned(),
@@ -64,7 +68,7 @@ fn one(section: &Section<'_>) -> Result<OwnClaim, FileError> {
             Value::Text(_) => expression(&budget)?.to_owned(),
             _ => allowed(&budget)?.to_string(),
         },
-        quantifier: quantifier.unwrap_or(Quantifier::EachT),
+        quantifier: quantifier.unwrap_or(QUANTIFIERS[0].1),
         line: section.line,
     })
 }
@@ -101,7 +105,7 @@ fn allowed(item: &Item<'_>) -> Result<f64, FileError> {
 
 /// Reads `[claims]`: the globs of what is tested, all where there are none.
 pub(super) fn tested(section: &Section<'_>, own: &[OwnClaim]) -> Result<Vec<String>, FileError> {
-    section.only(&["test"])?;
+    section.only(&keys::CLAIMS.names())?;
     let Some(test) = section.get("test") else {
         return Ok(Vec::new());
     };

@@ -5,14 +5,24 @@ use theory::claims::{Acquisition, Design, Method};
 
 use super::error::FileError;
 use super::item::{Item, Section};
+use super::keys;
 use super::tree::{Table, Value, dotted};
 use crate::cell::{MILLION, PolicyConstants};
 
 /// The longest horizon: an estimator keeps a triangle of T x T numbers, 17 GiB at this T.
-const LONGEST: u64 = 1 << 16;
+pub(super) const LONGEST: u64 = 1 << 16;
 
 /// The largest N: records hold it as a signed number, and f64 holds it exactly.
 const MOST_FUNCTIONS: u64 = 1 << 53;
+
+/// The largest share of training entries that may be missing.
+pub(super) const MOST_MISSING: f64 = 0.95;
+
+/// What holds where an axis of names is not given.
+pub(super) const DEFAULT_DESIGN: Design = Design::Adaptive;
+pub(super) const DEFAULT_METHOD: Method = Method::PemBo;
+pub(super) const DEFAULT_ACQUISITION: Acquisition = Acquisition::GpUcb;
+pub(super) const DEFAULT_CONSTANTS: PolicyConstants = PolicyConstants::Printed;
 
 /// The axes, each in ascending order and without repetition.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,32 +63,17 @@ pub(super) const ACQUISITIONS: &[(&str, Acquisition)] =
 pub(super) const CONSTANTS: &[(&str, PolicyConstants)] =
     &[("printed", PolicyConstants::Printed), ("corrected", PolicyConstants::Corrected)];
 
-const AXES: &[&str] = &[
-    "N",
-    "T",
-    "delta",
-    "design",
-    "method",
-    "acquisition",
-    "policy_constants",
-    "missing",
-    "portion",
-    "prior",
-];
-
 /// Reads the axes; on real data N may be left out, as it follows from the protocol.
 pub(super) fn read(grid: &Section<'_>, real: bool) -> Result<Grid, FileError> {
-    let slip = grid
-        .table
-        .iter()
-        .find(|(key, _)| !AXES.contains(&key.as_str()) && !key.starts_with("prior."));
+    let axes = keys::GRID.names();
+    let swept = |key: &str| key == "prior" || key.starts_with("prior.");
+    let slip = grid.table.iter().find(|(key, _)| !axes.contains(&key.as_str()) && !swept(key));
     if let Some((key, node)) = slip {
-        let keys: Vec<&str> = AXES.iter().copied().filter(|key| *key != "prior").collect();
-        let mut error = grid.unknown(key, node, &keys);
+        let mut error = grid.unknown(key, node, &axes);
         error.valid.push_str(" and dotted keys such as \"prior.noise_variance\"");
         return Err(error);
     }
-    let method = names(grid, "method", METHODS, &[Method::PemBo])?;
+    let method = names(grid, "method", METHODS, DEFAULT_METHOD)?;
     let n_given = grid.get("N").is_some();
     let n = match grid.get("N") {
         Some(item) => item.axis(|n| n.count(1, MOST_FUNCTIONS), Ord::cmp)?,
@@ -98,10 +93,10 @@ pub(super) fn read(grid: &Section<'_>, real: bool) -> Result<Grid, FileError> {
         delta: grid
             .need("delta", "delta = [0.1]")?
             .axis(delta, |a, b| a.get().total_cmp(&b.get()))?,
-        design: names(grid, "design", DESIGNS, &[Design::Adaptive])?,
+        design: names(grid, "design", DESIGNS, DEFAULT_DESIGN)?,
         method,
-        acquisition: names(grid, "acquisition", ACQUISITIONS, &[Acquisition::GpUcb])?,
-        policy_constants: names(grid, "policy_constants", CONSTANTS, &[PolicyConstants::Printed])?,
+        acquisition: names(grid, "acquisition", ACQUISITIONS, DEFAULT_ACQUISITION)?,
+        policy_constants: names(grid, "policy_constants", CONSTANTS, DEFAULT_CONSTANTS)?,
         missing: match grid.get("missing") {
             Some(item) => item.axis(share_missing, Ord::cmp)?,
             None => vec![0],
@@ -127,7 +122,7 @@ pub(crate) fn trains(method: Method) -> bool {
 fn share_missing(item: &Item<'_>) -> Result<u32, FileError> {
     let share = item.number()?;
     let parts = libm::round(share * f64::from(MILLION));
-    if (0.0..=0.95).contains(&share) && (parts / f64::from(MILLION) - share).abs() < 1e-12 {
+    if (0.0..=MOST_MISSING).contains(&share) && (parts / f64::from(MILLION) - share).abs() < 1e-12 {
         return Ok(parts as u32);
     }
     Err(item.refuse(
@@ -157,10 +152,10 @@ fn names<T: Copy + PartialEq>(
     grid: &Section<'_>,
     key: &str,
     choices: &[(&str, T)],
-    default: &[T],
+    default: T,
 ) -> Result<Vec<T>, FileError> {
     let Some(item) = grid.get(key) else {
-        return Ok(default.to_vec());
+        return Ok(vec![default]);
     };
     let place = |value: &Item<'_>| {
         let chosen = value.choice(choices)?;

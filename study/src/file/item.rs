@@ -119,6 +119,10 @@ impl<'a> Item<'a> {
             Value::Other(ref text) if text.chars().all(|c| c.is_ascii_digit() || c == '-') => {
                 Err(self.refuse("is outside its range", valid()))
             }
+            Value::Text(_) => {
+                let valid = format!("{}, without quotation marks", valid());
+                Err(self.refuse("is not a whole number", valid))
+            }
             _ => Err(self.refuse("is not a whole number", valid())),
         }
     }

@@ -7,13 +7,14 @@ use serde_json::{Number, Value as Json};
 
 use super::error::FileError;
 use super::item::{Item, Section};
+use super::keys;
 use super::rewards;
 use super::schema;
 use super::tree::{Node, Value, dotted};
 use crate::prior::PriorSpec;
 
 /// More priors than anybody waits for; a sweep that has more is a slip.
-const MOST_PRIORS: usize = 100_000;
+pub(crate) const MOST_PRIORS: usize = 100_000;
 
 /// A value of a swept key.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,11 +89,12 @@ pub(super) fn read(prior: &Item<'_>, swept: &[Item<'_>]) -> Result<Priors, FileE
 /// `rewards` and `from_data` stand for.
 fn with_defaults(prior: &Item<'_>) -> Result<Node, FileError> {
     let section = prior.section()?;
+    section.only(&keys::PRIOR.names())?;
     let mut table = section.table.clone();
     rewards::expand(&section, &mut table)?;
     let line = section.line;
     let text = |text: &str| Node { value: Value::Text(text.to_owned()), line };
-    table.entry("setting".to_owned()).or_insert_with(|| text("finite"));
+    table.entry("setting".to_owned()).or_insert_with(|| text(schema::SETTINGS[0].0));
     let zero = || Value::Table([("kind".to_owned(), text("zero"))].into());
     table.entry("mean".to_owned()).or_insert_with(|| Node { value: zero(), line });
     Ok(Node { value: Value::Table(table), line })

@@ -9,7 +9,9 @@ use super::item::Section;
 use super::schema::SENSES;
 use super::tree::{Node, Table, Value};
 
-const PROTOCOLS: [(&str, ()); 3] = [("leave-one-out", ()), ("first", ()), ("random", ())];
+/// Which rows train, the default first.
+pub(super) const PROTOCOLS: [(&str, ()); 3] =
+    [("leave-one-out", ()), ("first", ()), ("random", ())];
 
 /// Puts in what the keys of rewards stand for.
 pub(super) fn expand(section: &Section<'_>, table: &mut Table) -> Result<(), FileError> {

@@ -21,80 +21,168 @@ pub(super) enum Takes {
     Kernels,
 }
 
-/// A key of a kind, what it takes, and whether it may be left out.
-pub(super) type Field = (&'static str, Takes, bool);
+/// What holds where a key of a kind is not given. The types of [`crate::prior`] fill it in, and a test
+/// compares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Absent {
+    /// It has to be given.
+    Required,
+    /// This number.
+    Number(f64),
+    /// This name.
+    Name(&'static str),
+}
 
-/// A kind and its keys.
-pub(super) type Kind = (&'static str, &'static [Field]);
+/// A key of a kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(super) takes: Takes,
+    pub(crate) absent: Absent,
+}
 
-const NEEDED: bool = true;
-const OPTIONAL: bool = false;
+/// A kind of domain, kernel, mean or features.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) fields: &'static [Field],
+    /// What it is: a formula where there is one.
+    pub(crate) meaning: &'static str,
+}
 
-const VARIANCE: Field = ("variance", Takes::Number, OPTIONAL);
-const LENGTHSCALE: Field = ("lengthscale", Takes::Numbers, NEEDED);
-const PATH: Field = ("path", Takes::Path, NEEDED);
-const POINTS: Field = ("points", Takes::Count, NEEDED);
-const DIMENSION: Field = ("dimension", Takes::Count, NEEDED);
+const fn kind_of(name: &'static str, fields: &'static [Field], meaning: &'static str) -> Kind {
+    Kind { name, fields, meaning }
+}
 
-pub(super) const DOMAINS: &[Kind] = &[
-    ("grid", &[POINTS, DIMENSION]),
-    ("uniform", &[POINTS, DIMENSION, ("seed", Takes::Count, OPTIONAL)]),
-    ("sobol", &[POINTS, DIMENSION]),
-    ("points", &[PATH]),
-    ("data", &[PATH]),
-];
+const fn needed(name: &'static str, takes: Takes) -> Field {
+    Field { name, takes, absent: Absent::Required }
+}
 
-pub(super) const KERNELS: &[Kind] = &[
-    ("squared-exponential", &[LENGTHSCALE, VARIANCE]),
-    ("matern12", &[LENGTHSCALE, VARIANCE]),
-    ("matern32", &[LENGTHSCALE, VARIANCE]),
-    ("matern52", &[LENGTHSCALE, VARIANCE]),
-    ("rational-quadratic", &[LENGTHSCALE, ("alpha", Takes::Number, NEEDED), VARIANCE]),
-    ("periodic", &[LENGTHSCALE, ("period", Takes::Number, NEEDED), VARIANCE]),
-    ("linear", &[VARIANCE, ("offset", Takes::Number, OPTIONAL)]),
-    ("white", &[VARIANCE]),
-    ("sum", &[("terms", Takes::Kernels, NEEDED)]),
-    ("product", &[("factors", Takes::Kernels, NEEDED)]),
-    ("matrix", &[PATH]),
-    ("factor", &[PATH]),
-    ("data", &[PATH]),
-    (
-        "cosine",
-        &[
-            ("functions", Takes::Count, NEEDED),
-            LENGTHSCALE,
-            VARIANCE,
-            ("seed", Takes::Count, OPTIONAL),
-        ],
+const fn optional(name: &'static str, takes: Takes, absent: Absent) -> Field {
+    Field { name, takes, absent }
+}
+
+const VARIANCE: Field = optional("variance", Takes::Number, Absent::Number(1.0));
+const LENGTHSCALE: Field = needed("lengthscale", Takes::Numbers);
+const PATH: Field = needed("path", Takes::Path);
+const POINTS: Field = needed("points", Takes::Count);
+const DIMENSION: Field = needed("dimension", Takes::Count);
+const SEED: Field = optional("seed", Takes::Count, Absent::Number(0.0));
+
+pub(crate) const DOMAINS: &[Kind] = &[
+    kind_of(
+        "grid",
+        &[POINTS, DIMENSION],
+        "k^d points on [0, 1]^d, end points included; `points` is M = k^d",
+    ),
+    kind_of(
+        "uniform",
+        &[POINTS, DIMENSION, SEED],
+        "independent uniform points; the seed is the domain's own",
+    ),
+    kind_of(
+        "sobol",
+        &[POINTS, DIMENSION],
+        "the first points of the Sobol sequence, in at most 21 dimensions",
+    ),
+    kind_of("points", &[PATH], "a file of one point per row"),
+    kind_of(
+        "data",
+        &[PATH],
+        "the columns of a file of rewards, numbered 0, 1, .. in one dimension",
     ),
 ];
 
-pub(super) const MEANS: &[Kind] = &[
-    ("zero", &[]),
-    ("constant", &[("value", Takes::Number, NEEDED)]),
-    ("linear", &[("weights", Takes::Numbers, NEEDED), ("intercept", Takes::Number, OPTIONAL)]),
-    (
+pub(crate) const KERNELS: &[Kind] = &[
+    kind_of("squared-exponential", &[LENGTHSCALE, VARIANCE], "v exp(-rho^2/2)"),
+    kind_of("matern12", &[LENGTHSCALE, VARIANCE], "v exp(-rho)"),
+    kind_of("matern32", &[LENGTHSCALE, VARIANCE], "v (1 + sqrt(3) rho) exp(-sqrt(3) rho)"),
+    kind_of(
+        "matern52",
+        &[LENGTHSCALE, VARIANCE],
+        "v (1 + sqrt(5) rho + 5 rho^2/3) exp(-sqrt(5) rho)",
+    ),
+    kind_of(
+        "rational-quadratic",
+        &[LENGTHSCALE, needed("alpha", Takes::Number), VARIANCE],
+        "v (1 + rho^2/(2 alpha))^-alpha",
+    ),
+    kind_of(
+        "periodic",
+        &[LENGTHSCALE, needed("period", Takes::Number), VARIANCE],
+        "v exp(-2 sum_j sin^2(pi (x_j - y_j)/period)/l_j^2)",
+    ),
+    kind_of(
+        "linear",
+        &[VARIANCE, optional("offset", Takes::Number, Absent::Number(0.0))],
+        "offset + v sum_j x_j y_j",
+    ),
+    kind_of("white", &[VARIANCE], "v where x and y are the same point, else 0"),
+    kind_of("sum", &[needed("terms", Takes::Kernels)], "the sum of a list of kernels"),
+    kind_of("product", &[needed("factors", Takes::Kernels)], "the product of a list of kernels"),
+    kind_of("matrix", &[PATH], "a file of M rows and M columns: k itself"),
+    kind_of("factor", &[PATH], "a file of M rows: F, with k = F F^T"),
+    kind_of(
+        "data",
+        &[PATH],
+        "the sample covariance of a file of rewards, N rows of M columns; what `from_data` is written in",
+    ),
+    kind_of(
+        "cosine",
+        &[needed("functions", Takes::Count), LENGTHSCALE, VARIANCE, SEED],
+        "compact setting only: v (2/K) sum_k cos(w_k.x + b_k) cos(w_k.y + b_k), K = `functions` (at most 1000), w_k normal with deviations 1/l_j, b_k uniform",
+    ),
+];
+
+pub(crate) const MEANS: &[Kind] = &[
+    kind_of("zero", &[], "0"),
+    kind_of("constant", &[needed("value", Takes::Number)], "value"),
+    kind_of(
+        "linear",
+        &[
+            needed("weights", Takes::Numbers),
+            optional("intercept", Takes::Number, Absent::Number(0.0)),
+        ],
+        "intercept + sum_j weights_j x_j",
+    ),
+    kind_of(
         "sine",
         &[
-            ("amplitude", Takes::Number, NEEDED),
-            ("frequency", Takes::Number, NEEDED),
-            ("phase", Takes::Number, OPTIONAL),
+            needed("amplitude", Takes::Number),
+            needed("frequency", Takes::Number),
+            optional("phase", Takes::Number, Absent::Number(0.0)),
         ],
+        "amplitude sin(2 pi frequency sum_j x_j + phase)",
     ),
-    ("file", &[PATH]),
-    ("data", &[PATH, ("sense", Takes::Sense, OPTIONAL)]),
+    kind_of("file", &[PATH], "one value per row, in the order of the points"),
+    kind_of(
+        "data",
+        &[PATH, optional("sense", Takes::Sense, Absent::Name(SENSES[0].0))],
+        "the columns' means of a file of rewards",
+    ),
 ];
 
-pub(super) const FEATURES: &[Kind] =
-    &[("given", &[]), ("learnt", &[("functions", Takes::Count, NEEDED)])];
+pub(crate) const FEATURES: &[Kind] = &[
+    kind_of("given", &[], "the kernel's own, as the theory takes them"),
+    kind_of(
+        "learnt",
+        &[needed("functions", Takes::Count)],
+        "K = `functions` cosine features, learnt from the N training functions of every trial anew",
+    ),
+];
 
-/// Checks the keys and the types of `[prior]`.
+/// Where functions live, the default first.
+pub(super) const SETTINGS: [(&str, ()); 3] = [("finite", ()), ("compact", ()), ("data", ())];
+
+/// What is left of `[prior]` once `rewards` and `from_data` are written as domain, kernel, mean and data.
+const EXPANDED: [&str; 8] =
+    ["setting", "domain", "kernel", "mean", "noise_variance", "tolerance", "features", "data"];
+
+/// Checks the keys and the types of `[prior]` as [`super::rewards::expand`] leaves it.
 pub(super) fn check(prior: &Section<'_>) -> Result<(), FileError> {
-    let keys =
-        ["setting", "domain", "kernel", "mean", "noise_variance", "tolerance", "features", "data"];
-    prior.only(&keys)?;
+    prior.only(&EXPANDED)?;
     let setting = prior.need("setting", "setting = \"finite\"")?;
-    setting.choice(&[("finite", ()), ("compact", ()), ("data", ())])?;
+    setting.choice(&SETTINGS)?;
     let example = "domain = { kind = \"grid\", points = 80, dimension = 1 }";
     kind(&prior.need("domain", example)?, DOMAINS)?;
     let example = "kernel = { kind = \"squared-exponential\", lengthscale = 0.1 }";
@@ -105,21 +193,24 @@ pub(super) fn check(prior: &Section<'_>) -> Result<(), FileError> {
     prior.get("tolerance").map_or(Ok(()), |item| item.number().map(drop))
 }
 
-/// Which rewards are good.
+/// Which rewards are good, the default first.
 pub(super) const SENSES: [(&str, ()); 2] = [("max", ()), ("min", ())];
 
 fn kind(item: &Item<'_>, kinds: &[Kind]) -> Result<(), FileError> {
     let section = item.section()?;
-    let example = format!("kind = \"{}\"", kinds[0].0);
-    let choices: Vec<(&str, &[Field])> = kinds.to_vec();
+    let example = format!("kind = \"{}\"", kinds[0].name);
+    let choices: Vec<(&str, &[Field])> =
+        kinds.iter().map(|kind| (kind.name, kind.fields)).collect();
     let fields = section.need("kind", &example)?.choice(&choices)?;
-    let mut keys: Vec<&str> = fields.iter().map(|field| field.0).collect();
+    let mut keys: Vec<&str> = fields.iter().map(|field| field.name).collect();
     keys.push("kind");
     section.only(&keys)?;
-    for &(name, takes, needed) in fields {
+    for &Field { name, takes, absent } in fields {
         match section.get(name) {
             Some(item) => value(&item, takes)?,
-            None if needed => return Err(section.missing(name, example_of(name))),
+            None if absent == Absent::Required => {
+                return Err(section.missing(name, example_of(name)));
+            }
             None => {}
         }
     }

@@ -26,6 +26,9 @@ pub use table::{Table, TableError};
 /// are rounding errors; above the largest, the prior is not the kernel that the study names.
 pub const TOLERANCES: (f64, f64) = (1e-15, 1e-2);
 
+/// The tolerance where a study names none.
+pub const TOLERANCE: f64 = 1e-12;
+
 /// Which half of the paper is put to the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -77,7 +80,7 @@ pub struct PriorSpec {
 }
 
 fn default_tolerance() -> f64 {
-    1e-12
+    TOLERANCE
 }
 
 impl PriorSpec {

@@ -5,6 +5,8 @@ use crate::plan::Plan;
 use crate::prior::Files;
 
 mod messages;
+mod mistakes;
+mod reference;
 
 /// The study of the documentation, every section in it.
 const FULL: &str = r#"[study]
@@ -131,7 +133,7 @@ prior.noise_variance = [1, 0.5]
 /// read; any other key they refuse.
 #[test]
 fn the_schema_is_that_of_the_types() {
-    use schema::{DOMAINS, KERNELS, MEANS, Takes};
+    use schema::{Absent, DOMAINS, FEATURES, KERNELS, Kind, MEANS, Takes};
     let value = |takes: Takes| match takes {
         Takes::Number => "0.5",
         Takes::Numbers => "[0.5]",
@@ -140,12 +142,15 @@ fn the_schema_is_that_of_the_types() {
         Takes::Sense => "\"min\"",
         Takes::Kernels => "[{ kind = \"white\" }]",
     };
-    for (section, kinds) in [("domain", DOMAINS), ("kernel", KERNELS), ("mean", MEANS)] {
-        for (kind, fields) in kinds {
+    let sections =
+        [("domain", DOMAINS), ("kernel", KERNELS), ("mean", MEANS), ("features", FEATURES)];
+    for (section, kinds) in sections {
+        for Kind { name: kind, fields, .. } in kinds {
             let table = |all: bool, extra: &str| {
-                let fields = fields.iter().filter(|field| all || field.2);
-                let fields: Vec<String> =
-                    fields.map(|field| format!(", {} = {}", field.0, value(field.1))).collect();
+                let fields = fields.iter().filter(|field| all || field.absent == Absent::Required);
+                let fields: Vec<String> = fields
+                    .map(|field| format!(", {} = {}", field.name, value(field.takes)))
+                    .collect();
                 let fields = fields.concat();
                 let mut lines = vec![
                     "domain = { kind = \"grid\", points = 9, dimension = 1 }".to_owned(),
