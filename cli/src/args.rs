@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     analyze, bench, cert, claims, completions, coordinator, doctor, init, merge, plan, replay, run,
-    study, table, theory, verify, worker,
+    slurm, study, table, theory, verify, worker,
 };
 use crate::logging;
 

@@ -80,11 +80,16 @@ impl Loaded {
     }
 }
 
-/// Half of the machine's memory for a prior and the trials on it.
+/// Half of the memory of the machine, or of the container where that has less, for a prior and the trials on it.
 pub(crate) fn memory_limit() -> anyhow::Result<MemoryLimit> {
     let text = std::fs::read_to_string("/proc/meminfo").context("cannot read the memory's size")?;
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kibibytes = total.and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse().ok());
-    let bytes = kibibytes.unwrap_or(4_u64 << 20) * 512;
+    let machine = kibibytes.unwrap_or(4_u64 << 20) * 1024;
+    let container = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
+        .min();
+    let bytes = container.map_or(machine, |limit| machine.min(limit)) / 2;
     Ok(MemoryLimit { bytes, state_per_point: 8 * 24 })
 }

@@ -66,7 +66,8 @@ fn write(
 ) -> anyhow::Result<()> {
     let path = out.join(format!("{name}.1"));
     let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone().name(name.to_owned())).render(&mut text)?;
+    let page = command.clone().bin_name(name.replace('-', " "));
+    clap_mangen::Man::new(page).title(name).render(&mut text)?;
     std::fs::write(&path, text)
         .map_err(|error| BadInput(format!("cannot write {}: {error}", path.display())))?;
     pages.push(path);

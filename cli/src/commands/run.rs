@@ -175,9 +175,9 @@ fn run_part(
     }
     let trials = text::count(done.trials.into());
     super::print(&format!(
-        "part {part}: {trials} trials in {}\nonce all parts are there: regretta merge {2} --out {2}",
+        "part {part}: {trials} trials in {}\nonce all parts are there: regretta merge {out} --out {out}",
         path.display(),
-        out.display()
+        out = out.display()
     ))
 }
 

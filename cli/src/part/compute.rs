@@ -62,7 +62,10 @@ pub(crate) fn compute(
     desk.bar.set_position(there);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (1..=threads as u64)
-            .map(|number| scope.spawn(|| desk.work(WorkerId(number))))
+            .map(|number| {
+                let desk = &desk;
+                scope.spawn(move || desk.work(WorkerId(number)))
+            })
             .collect();
         threads.into_iter().try_for_each(|thread| match thread.join() {
             Ok(ended) => ended,

@@ -15,7 +15,7 @@ use std::str::FromStr;
 use study::plan::{Plan, PlannedCell, Replicates};
 use worker::trial::LANES;
 
-pub(crate) use compute::{Done, compute};
+pub(crate) use compute::compute;
 pub(crate) use gather::{Progress, gather, progress};
 
 /// The most parts of a study.

@@ -96,7 +96,7 @@ pub(super) const STUDY: Table = Table {
             name: "detail",
             takes: || one_of(&DETAILS),
             default: || quoted(DETAILS[0].0),
-            meaning: "What is recorded of a trial: a record for every T of the grid; a record for every t up to the longest T (every t is then also a row of the verdicts); or counts for all trials, with records of violations and of a random 1 % only.",
+            meaning: "What is recorded of a trial: a record for every T of the grid; a record for every t up to the longest T (verdicts stay at the T of the grid); or counts for all trials, with records of violations and of a random 1 % only.",
         },
         Key {
             name: "alpha",
