@@ -16,10 +16,21 @@ pub(crate) fn products<S: Simd, const B: usize>(
     simd: S,
     columns: [&[S::f64s]; B],
     row: &[S::f64s],
+    stride: (usize, usize),
+) -> [Vector<S>; B] {
+    add_products(simd, [Vector::splat(simd, 0.0); B], columns, row, stride)
+}
+
+/// sum_b + column_b . row for each column, in lane group g of `count`.
+#[inline(always)]
+pub(crate) fn add_products<S: Simd, const B: usize>(
+    simd: S,
+    mut sums: [Vector<S>; B],
+    columns: [&[S::f64s]; B],
+    row: &[S::f64s],
     (count, g): (usize, usize),
 ) -> [Vector<S>; B] {
     let columns = columns.map(|column| &column[..row.len()]);
-    let mut sums = [Vector::splat(simd, 0.0); B];
     for i in (g..row.len()).step_by(count) {
         let row = Vector::new(simd, row[i]);
         for (sum, column) in sums.iter_mut().zip(columns) {

@@ -1,4 +1,4 @@
-//! F F^T over a whole domain, computed once for all trials.
+//! F F^T over a whole domain, computed once for all trials, and F row by row.
 
 use theory::PANEL;
 
@@ -14,6 +14,9 @@ pub(crate) struct Gram {
     size: usize,
     /// Row by row.
     entries: Vec<f64>,
+    rank: usize,
+    /// F row by row: in panels a row's entries stand on as many cache lines.
+    factor: Vec<f64>,
 }
 
 impl Gram {
@@ -35,7 +38,13 @@ impl Gram {
                 row.iter_mut().zip(products).for_each(|(entry, lanes)| *entry = lanes[lane]);
             }
         }
-        Some(Self { size, entries })
+        let rows = (0..size).flat_map(|i| factor.row(i)).collect();
+        Some(Self { size, entries, rank: factor.rank(), factor: rows })
+    }
+
+    /// F_i.
+    pub(super) fn factor_row(&self, i: usize) -> &[f64] {
+        &self.factor[i * self.rank..(i + 1) * self.rank]
     }
 
     /// F_i . F_j for all j.

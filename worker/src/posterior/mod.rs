@@ -95,11 +95,18 @@ impl<'p, const L: usize> Posterior<'p, L> {
         located.points = points;
         located.mean = [0.0; L];
         let (factor, rank) = (&self.prior.factor, self.prior.rank());
-        let panels =
-            points.map(|point| &factor.panel(point / PANEL).as_chunks::<PANEL>().0[..rank]);
         let row = &mut located.row.as_chunks_mut::<L>().0[..rank];
-        for k in 0..rank {
-            row[k] = std::array::from_fn(|lane| panels[lane][k][points[lane] % PANEL]);
+        if let Some(gram) = self.gram {
+            let rows = points.map(|point| &gram.factor_row(point)[..rank]);
+            for k in 0..rank {
+                row[k] = std::array::from_fn(|lane| rows[lane][k]);
+            }
+        } else {
+            let panels =
+                points.map(|point| &factor.panel(point / PANEL).as_chunks::<PANEL>().0[..rank]);
+            for k in 0..rank {
+                row[k] = std::array::from_fn(|lane| panels[lane][k][points[lane] % PANEL]);
+            }
         }
         match self.gram {
             None => self.locate_by_weights(located),

@@ -76,11 +76,14 @@ impl<const L: usize> WithSimd for Solve<'_, '_, L> {
         let Self { posterior, located } = self;
         let t = posterior.points.len();
         let full = t / BLOCK * BLOCK;
-        for g in 0..groups::<S, L>() {
-            for j in (0..full).step_by(BLOCK) {
+        // A block's rows stay in the cache for all lane groups.
+        for j in (0..full).step_by(BLOCK) {
+            for g in 0..groups::<S, L>() {
                 posterior.substitute::<S, BLOCK>(simd, located, j, g);
             }
-            for j in full..t {
+        }
+        for j in full..t {
+            for g in 0..groups::<S, L>() {
                 posterior.substitute::<S, 1>(simd, located, j, g);
             }
         }

@@ -61,10 +61,15 @@ impl<const L: usize> WithSimd for Locate<'_, '_, L> {
                 variance = variance + entry * entry;
             }
             vectors_mut::<S>(&mut located.variance)[g] = variance.lanes();
-            for j in (0..full).step_by(BLOCK) {
+        }
+        // A block's directions stay in the cache for all lane groups.
+        for j in (0..full).step_by(BLOCK) {
+            for g in 0..count {
                 posterior.project::<S, BLOCK>(simd, located, j, g);
             }
-            for j in full..t {
+        }
+        for j in full..t {
+            for g in 0..count {
                 posterior.project::<S, 1>(simd, located, j, g);
             }
         }

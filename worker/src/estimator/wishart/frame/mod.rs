@@ -8,21 +8,20 @@
 //!
 //! [A, 0] -> [A', A c],  A' A'^T = A A^T - (A c)(A c)^T.
 //!
-//! They keep A lower triangular, so that half of it is enough. Where nothing is left outside,
-//! kappa = 0, the rotations leave a column zero, and A loses it.
-//!
-//! The rotations are kept pending until the next observation, so that one pass over A does all of a
-//! step's work while a column is in the cache.
+//! With l_j = |(c_j.., kappa)|, the outside axis holds sum_{i>j} c_i A_ki / l_{j+1} when column j is
+//! rotated with it, so that A'_kj = l_{j+1}/l_j A_kj - c_j/(l_j l_{j+1}) sum_{i>j} c_i A_ki, and the last
+//! of the sums is A c. A stays lower triangular, so that half of it is enough. Where nothing is left
+//! outside, kappa = 0, the rotations leave a column zero, and A loses it.
 //!
 //! Column j holds rows j.., and columns follow one another: entry (k, j) of a lane stands at
 //! `(start(j) + k - j) * L + lane`.
 
-mod multiply;
+mod passes;
 mod reveal;
 
 use crate::random::Stream;
 use crate::simd::{Buffer, Cpu};
-use multiply::Multiply;
+use passes::{Along, Rotate};
 use reveal::Reveal;
 
 /// A, and room for what a step computes.
@@ -30,21 +29,15 @@ pub(super) struct Frame<const L: usize> {
     rank: usize,
     columns: usize,
     a: Buffer,
-    /// Cosine and sine of each column's pending rotation.
-    cosines: Buffer,
-    sines: Buffer,
-    /// The outside axis while rotations are applied.
-    outside: Buffer,
-    /// F_p of each lane's chosen point.
-    row: Buffer,
     /// m = F_p A.
     along_factor: Buffer,
     /// Normals xi in A's columns, then the new unit direction's part c.
     direction: Buffer,
-    /// A m, then the sweep's weights A c.
+    /// l_{j+1}/l_j and c_j/(l_j l_{j+1}): what a column's rotation keeps of it, and takes off it.
+    keep: Buffer,
+    take: Buffer,
+    /// The sweep's weights A c.
     weights: Buffer,
-    /// A xi.
-    spread: Buffer,
 }
 
 /// What the estimator knows of the chosen points before their direction is revealed.
@@ -74,14 +67,11 @@ impl<const L: usize> Frame<L> {
             rank,
             columns,
             a: Buffer::zeros(start(rank, columns) * L),
-            cosines: by_column(),
-            sines: by_column(),
-            outside: by_row(),
-            row: by_row(),
             along_factor: by_column(),
             direction: by_column(),
+            keep: by_column(),
+            take: by_column(),
             weights: by_row(),
-            spread: by_row(),
         }
     }
 
@@ -99,17 +89,15 @@ impl<const L: usize> Frame<L> {
         }
     }
 
-    /// Fits everything to a number of columns, with no rotation pending.
+    /// Fits everything to a number of columns.
     fn set_columns(&mut self, columns: usize) {
         self.columns = columns;
         self.a.resize(start(self.rank, columns) * L);
         for by_column in
-            [&mut self.cosines, &mut self.sines, &mut self.along_factor, &mut self.direction]
+            [&mut self.along_factor, &mut self.direction, &mut self.keep, &mut self.take]
         {
             by_column.resize(columns * L);
         }
-        self.cosines.fill(1.0);
-        self.sines.fill(0.0);
     }
 
     /// Columns of A, q.
@@ -137,24 +125,20 @@ impl<const L: usize> Frame<L> {
         outside: u64,
         streams: &mut [Stream; L],
     ) {
-        self.row.copy_from_slice(chosen.row);
         let mut out = [0.0; L];
         for (lane, stream) in streams.iter_mut().enumerate() {
             stream.normals_in_lane(lane, self.direction.as_chunks_mut::<L>().0);
             out[lane] = stream.chi_square(outside).sqrt();
         }
-        cpu.run::<L, _>(Multiply { frame: self });
+        cpu.run::<L, _>(Along { frame: self, row: chosen.row });
         cpu.run::<L, _>(Reveal { frame: self, chosen, out });
+        cpu.run::<L, _>(Rotate { frame: self });
         if outside == 0 {
-            // A column has to be rotated into nothing before it can go.
-            let weights = self.weights.to_vec();
-            cpu.run::<L, _>(Multiply { frame: self });
-            self.weights.copy_from_slice(&weights);
             self.drop_column();
         }
     }
 
-    /// Drops the column that the rotations have left zero; none are pending any more.
+    /// Drops the column that the rotations have left zero.
     ///
     /// It is the last one with c_j != 0: nearly always the last of all, so that there is nothing to
     /// move. Without noise c can end in zeros; later columns then move up by one, below a zero.
@@ -176,18 +160,12 @@ impl<const L: usize> Frame<L> {
 
 #[cfg(test)]
 impl<const L: usize> Frame<L> {
-    /// |F_i A|^2 of one lane, the pending rotations applied.
+    /// |F_i A|^2 of one lane.
     pub(super) fn squared_length(&self, lane: usize, row: &[f64]) -> f64 {
-        let mut outside = 0.0;
-        let mut total = 0.0;
-        for j in (0..self.columns).rev() {
+        let part = |j: usize| -> f64 {
             let column = self.a[start(self.rank, j) * L..].iter().skip(lane).step_by(L);
-            let part: f64 = column.zip(&row[j..]).map(|(a, f)| a * f).sum();
-            let (cosine, sine) = (self.cosines[j * L + lane], self.sines[j * L + lane]);
-            let kept = cosine * part - sine * outside;
-            outside = sine * part + cosine * outside;
-            total += kept * kept;
-        }
-        total
+            column.zip(&row[j..]).map(|(a, f)| a * f).sum()
+        };
+        (0..self.columns).map(|j| part(j) * part(j)).sum()
     }
 }

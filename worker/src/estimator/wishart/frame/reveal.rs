@@ -1,5 +1,5 @@
-//! Step 1 of the sampler: the new unit direction (c, kappa) of each lane, A c, and the rotations that
-//! turn the direction onto the outside axis.
+//! Step 1 of the sampler: the new unit direction (c, kappa) of each lane, and the rotations that turn it
+//! onto the outside axis.
 //!
 //! With m = F_p A, u = m/|m| and xi normal in A's columns but orthogonal to u,
 //! v = m + s (b u + sqrt(rest) xi/|(xi, out)|), last = s sqrt(rest) out/|(xi, out)| and
@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use super::{Chosen, Frame};
 use crate::simd::{Vector, groups, vectors, vectors_mut};
 
-/// The direction from m, xi and the products that the pass over A has left.
+/// The direction from m and xi.
 pub(super) struct Reveal<'a, const L: usize> {
     pub(super) frame: &'a mut Frame<L>,
     pub(super) chosen: &'a Chosen<'a, L>,
@@ -31,10 +31,8 @@ impl<const L: usize> WithSimd for Reveal<'_, L> {
         let count = groups::<S, L>();
         let m = vectors::<S>(&frame.along_factor);
         let c = vectors_mut::<S>(&mut frame.direction);
-        let weights = vectors_mut::<S>(&mut frame.weights);
-        let spread = vectors::<S>(&frame.spread);
-        let cosines = vectors_mut::<S>(&mut frame.cosines);
-        let sines = vectors_mut::<S>(&mut frame.sines);
+        let keep = vectors_mut::<S>(&mut frame.keep);
+        let take = vectors_mut::<S>(&mut frame.take);
         for g in 0..count {
             let (mut length, mut overlap) = (zero, zero);
             for i in (g..m.len()).step_by(count) {
@@ -61,23 +59,20 @@ impl<const L: usize> WithSimd for Reveal<'_, L> {
                 norm = norm + v * v;
             }
             let scale = inverse(norm).sqrt();
-            // Last column first: |(c_j.., kappa)| grows from kappa to 1.
+            // Last column first: l_j = |(c_j.., kappa)| grows from kappa to 1.
             let kappa = last * scale;
-            let (mut squared, mut length) = (kappa * kappa, kappa);
+            let mut squared = kappa * kappa;
+            let mut length = squared.sqrt();
+            let mut shrink = inverse(length);
             for i in (g..m.len()).step_by(count).rev() {
                 let unit = at(c, i) * scale;
                 c[i] = unit.lanes();
                 squared = squared + unit * unit;
                 let longer = squared.sqrt();
-                let shrink = inverse(longer);
-                cosines[i] = zero.where_greater(longer, zero, length * shrink, one).lanes();
-                sines[i] = (unit * shrink).lanes();
-                length = longer;
-            }
-            // A c = scale (along A m + reach (A xi - shift A m)).
-            let (of_m, of_xi) = (scale * (along - reach * shift), scale * reach);
-            for i in (g..weights.len()).step_by(count) {
-                weights[i] = (of_m * at(weights, i) + of_xi * at(spread, i)).lanes();
+                let shorter = inverse(longer);
+                keep[i] = zero.where_greater(longer, zero, length * shorter, one).lanes();
+                take[i] = (unit * shorter * shrink).lanes();
+                (length, shrink) = (longer, shorter);
             }
         }
     }
