@@ -57,11 +57,16 @@ pub(super) struct Committer {
     pending: HashMap<u64, Pending>,
     jobs: Vec<Job>,
     /// Nobody else may open the folder before this task has ended.
-    _lock: Arc<Lock>,
+    _lock: Option<Arc<Lock>>,
 }
 
 impl Committer {
-    pub(super) fn new(dir: PathBuf, segments: Segments, ledger: Ledger, lock: Arc<Lock>) -> Self {
+    pub(super) fn new(
+        dir: PathBuf,
+        segments: Segments,
+        ledger: Ledger,
+        lock: Option<Arc<Lock>>,
+    ) -> Self {
         Self { dir, segments, ledger, pending: HashMap::new(), jobs: Vec::new(), _lock: lock }
     }
 
@@ -184,10 +189,10 @@ impl Committer {
     async fn commit(
         &mut self,
         jobs: &[(Job, Vec<u8>)],
-        segment: u32,
+        segment: u64,
     ) -> Result<Vec<Result<Committed, Error>>, Error> {
         let ledger = self.ledger.clone();
-        let mut write = ledger.write().await;
+        let mut write = ledger.write().await?;
         let mut group = write.group().await?;
         let candidates: Vec<_> = jobs.iter().map(|(job, _)| job.candidate()).collect();
         let results = group.admit(&candidates, segment).await?;
@@ -218,7 +223,7 @@ impl Committer {
         self.segments.stage(Kind::Study, 0, &frame).map_err(|failure| self.lose(*failure))?;
         self.durable()?;
         let ledger = self.ledger.clone();
-        let mut write = ledger.write().await;
+        let mut write = ledger.write().await?;
         let mut group = write.group().await?;
         group.put_study(&study).await?;
         match change {
@@ -237,14 +242,16 @@ impl Committer {
     /// Deletes the segments that hold nothing that is needed.
     async fn prune(&self) -> Result<(), Error> {
         let live = self.ledger.live_segments().await?;
-        let awaited: Vec<u32> = self
+        let awaited: Vec<u64> = self
             .pending
             .values()
             .chain(self.jobs.iter().map(|job| &job.pending))
             .flat_map(|pending| pending.places.iter().map(|place| place.segment))
             .collect();
         segment::delete(&self.dir, |number| {
-            Some(number) != self.segments.active()
+            // What has a later epoch is a later leader's.
+            segment::epoch(number) <= self.segments.epoch()
+                && Some(number) != self.segments.active()
                 && !awaited.contains(&number)
                 && !live.iter().any(|(low, high)| (*low..=*high).contains(&number))
         })

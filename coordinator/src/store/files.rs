@@ -1,18 +1,15 @@
 //! The files that studies name, by their BLAKE3 digest.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::disk::sync_parent;
+use super::disk::publish;
 use super::error::{At, Error};
 
 /// Writes a file, durable under its name once this returns.
 pub(super) fn put(dir: &Path, digest: [u8; 32], bytes: &[u8]) -> Result<(), Error> {
-    static UNIQUE: AtomicU64 = AtomicU64::new(0);
     let path = path(dir, digest);
     if blake3::hash(bytes) != digest {
         return Err(Error::File { path, problem: "was sent with another digest" });
@@ -20,18 +17,7 @@ pub(super) fn put(dir: &Path, digest: [u8; 32], bytes: &[u8]) -> Result<(), Erro
     if get(dir, digest).is_ok() {
         return Ok(());
     }
-    let temporary = path.with_extension(UNIQUE.fetch_add(1, Ordering::Relaxed).to_string());
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, &path)?;
-        sync_parent(&path)
-    });
-    written.map_err(|error| {
-        // Nothing refers to it.
-        let _ = std::fs::remove_file(&temporary);
-        Error::io("write", &path, bytes.len(), error)
-    })
+    publish(&path, bytes).map_err(|error| Error::io("write", &path, bytes.len(), error))
 }
 
 /// Reads a file and checks its digest.

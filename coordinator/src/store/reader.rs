@@ -19,7 +19,7 @@ const OPEN: usize = 64;
 #[derive(Debug)]
 pub struct Reader {
     dir: PathBuf,
-    files: HashMap<u32, File>,
+    files: HashMap<u64, File>,
 }
 
 impl Reader {

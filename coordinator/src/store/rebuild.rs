@@ -33,22 +33,9 @@ pub(super) async fn rebuild(dir: &Path, path: &Path) -> Result<(), Error> {
     let temporary = path.with_extension("rebuild");
     remove(&temporary)?;
     let ledger = Ledger::open(&temporary).await?;
-    let mut origin: Option<Origin> = None;
-    let mut write = ledger.write().await;
+    let mut write = ledger.write().await?;
     let mut group = write.group().await?;
-    for number in segment::list(dir)? {
-        let path = segment::path(dir, number);
-        for event in blocking(move || events(&path)).await? {
-            match event {
-                Event::Origin(found) => {
-                    let restarts = origin.map_or(0, |origin| origin.restarts).max(found.restarts);
-                    origin = Some(Origin { restarts, ..found });
-                }
-                Event::Study(study) => group.put_study(&study).await?,
-                Event::Commit(shard) => replay(&mut group, shard, number).await?,
-            }
-        }
-    }
+    let origin = replay(dir, &mut group).await?;
     group.commit().await?;
     drop(write);
     if let Some(origin) = origin {
@@ -61,7 +48,30 @@ pub(super) async fn rebuild(dir: &Path, path: &Path) -> Result<(), Error> {
     sync_parent(path).at("sync the folder of", path)
 }
 
-async fn replay(group: &mut Group<'_>, shard: StoredShard, segment: u32) -> Result<(), Error> {
+/// Puts all that the segments say into an empty ledger, and returns whose they are.
+pub(super) async fn replay(dir: &Path, group: &mut Group<'_>) -> Result<Option<Origin>, Error> {
+    let mut origin: Option<Origin> = None;
+    for number in segment::list(dir)? {
+        let path = segment::path(dir, number);
+        for event in blocking(move || events(&path)).await? {
+            match event {
+                Event::Origin(found) => {
+                    let restarts = origin.map_or(0, |origin| origin.restarts).max(found.restarts);
+                    origin = Some(Origin { restarts, ..found });
+                }
+                Event::Study(study) => group.put_study(&study).await?,
+                Event::Commit(shard) => take(group, shard, number).await?,
+            }
+        }
+        // The name says it where the frame is damaged.
+        origin.iter_mut().for_each(|origin| {
+            origin.restarts = origin.restarts.max(segment::epoch(number));
+        });
+    }
+    Ok(origin)
+}
+
+async fn take(group: &mut Group<'_>, shard: StoredShard, segment: u64) -> Result<(), Error> {
     let Held::Live(places) = &shard.held else { return Ok(()) };
     match group.replace(&shard, places, segment).await {
         // Its definition is damaged: without it the shard is of no use.

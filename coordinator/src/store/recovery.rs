@@ -15,17 +15,17 @@ use super::row::DamagedShard;
 use super::scan::Scan;
 use super::{blocking, segment};
 
-/// How often the store had been opened when a segment was begun, if that can be read.
-pub(super) fn restarts(dir: &Path, number: u32) -> Result<u32, Error> {
+/// How often the store had been opened when a segment was begun, as far as that can be read.
+pub(super) fn restarts(dir: &Path, number: u64) -> Result<u32, Error> {
     let path = segment::path(dir, number);
     let mut scan = Scan::new(File::open(&path).at("open", &path)?);
     let first = scan.next().at("read", &path)?.filter(|frame| frame.kind == Kind::Origin);
     let origin = first.and_then(|frame| Origin::decode(frame.payload).ok());
-    Ok(origin.map_or(0, |origin| origin.restarts))
+    Ok(origin.map_or(0, |origin| origin.restarts).max(segment::epoch(number)))
 }
 
 /// Cuts a segment behind its last whole frame, and says how much that was.
-pub(super) fn cut(dir: &Path, number: u32) -> Result<u64, Error> {
+pub(super) fn cut(dir: &Path, number: u64) -> Result<u64, Error> {
     let path = segment::path(dir, number);
     let file = OpenOptions::new().read(true).write(true).open(&path).at("open", &path)?;
     let length = file.metadata().at("read", &path)?.len();
@@ -60,7 +60,7 @@ pub(super) async fn verify(dir: &Path, ledger: &Ledger) -> Result<Vec<DamagedSha
         if bad.is_empty() {
             continue;
         }
-        let mut write = ledger.write().await;
+        let mut write = ledger.write().await?;
         let mut group = write.group().await?;
         for (entry, reason) in bad {
             group.drop_shard(entry.number).await?;

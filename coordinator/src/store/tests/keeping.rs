@@ -169,7 +169,8 @@ async fn a_changed_value_in_a_sound_page_costs_its_shard() {
 async fn sealing_frees_segments_and_a_grown_study_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let small = || (Box::new(FileSystem) as Box<dyn Disk>, 4096);
-    let (store, _) = Store::open_on(dir.path(), OPTIONS, small()).await.unwrap();
+    let (store, _) =
+        Store::open_on(dir.path(), &Storage::default(), OPTIONS, small()).await.unwrap();
     store.put_study(STUDY, "a.toml", "", &[]).await.unwrap();
     let writer = store.writer();
     for token in 1..=60 {

@@ -77,7 +77,7 @@ async fn tokens(store: &Store) -> Vec<u64> {
     contents(store).await.into_keys().collect()
 }
 
-fn segments(dir: &Path) -> Vec<u32> {
+fn segments(dir: &Path) -> Vec<u64> {
     segment::list(dir).unwrap()
 }
 
