@@ -8,7 +8,6 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use super::ledger::{Candidate, Ledger};
 use super::lock::Lock;
 use super::row::{Committed, Place, ShardRow, State, StoredStudy};
 use super::segment::{self, Lost, Segments};
+use super::shelf::Shelf;
 use super::writer::{Change, Message, Reply};
 
 /// A group ends with the message that brings it to this size.
@@ -51,7 +51,7 @@ struct Job {
 
 /// The writer's task.
 pub(super) struct Committer {
-    dir: PathBuf,
+    shelf: Shelf,
     segments: Segments,
     ledger: Ledger,
     pending: HashMap<u64, Pending>,
@@ -62,12 +62,12 @@ pub(super) struct Committer {
 
 impl Committer {
     pub(super) fn new(
-        dir: PathBuf,
+        shelf: Shelf,
         segments: Segments,
         ledger: Ledger,
         lock: Option<Arc<Lock>>,
     ) -> Self {
-        Self { dir, segments, ledger, pending: HashMap::new(), jobs: Vec::new(), _lock: lock }
+        Self { shelf, segments, ledger, pending: HashMap::new(), jobs: Vec::new(), _lock: lock }
     }
 
     /// Serves until it is told to end. File operations block, so this has a thread to itself.
@@ -236,7 +236,7 @@ impl Committer {
             Some(known) => *known = study,
             None => self.segments.studies.push(study),
         }
-        Ok(())
+        self.segments.carry().map_err(|failure| self.lose(*failure))
     }
 
     /// Deletes the segments that hold nothing that is needed.
@@ -248,10 +248,10 @@ impl Committer {
             .chain(self.jobs.iter().map(|job| &job.pending))
             .flat_map(|pending| pending.places.iter().map(|place| place.segment))
             .collect();
-        segment::delete(&self.dir, |number| {
+        self.shelf.delete(|number| {
             // What has a later epoch is a later leader's.
             segment::epoch(number) <= self.segments.epoch()
-                && Some(number) != self.segments.active()
+                && !self.segments.needs(number)
                 && !awaited.contains(&number)
                 && !live.iter().any(|(low, high)| (*low..=*high).contains(&number))
         })

@@ -9,6 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) trait Disk: Send {
     /// A new, empty file that outlasts a crash.
     fn create(&mut self, path: &Path) -> io::Result<Box<dyn Log>>;
+
+    /// Whether a log is made durable as a whole, by its first sync, and takes nothing more then.
+    fn is_whole(&self) -> bool {
+        false
+    }
 }
 
 /// A file that is only appended to.

@@ -23,6 +23,19 @@ pub enum Error {
         /// The holder, as it wrote itself into the lock file.
         pid: String,
     },
+    /// SQLite cannot rely on the file system.
+    #[error(
+        "{} is on a file system that other machines share ({kind}), and a SQLite ledger is not safe \
+         there: choose a folder on a local disk, or keep the ledger in PostgreSQL with --ledger \
+         postgres://USER@HOST/DATABASE",
+        dir.display()
+    )]
+    Shared {
+        /// The folder.
+        dir: PathBuf,
+        /// The kind of its file system.
+        kind: String,
+    },
     /// No room for what must be written.
     #[error(
         "the disk that holds {} is full: free {needed} bytes, then run the same command again; \

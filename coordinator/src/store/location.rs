@@ -153,13 +153,45 @@ impl FromStr for LedgerAt {
     }
 }
 
-/// A place in an object store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A place in an object store. Endpoint, region and credentials are in the AWS_* variables.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Bucket {
     /// The bucket.
     pub bucket: String,
     /// What the names of all objects begin with; may be empty.
     pub prefix: String,
+    settings: Vec<(String, String)>,
+}
+
+impl Bucket {
+    /// A setting in place of a variable, such as `aws_endpoint` or `aws_secret_access_key`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(super) fn settings(&self) -> &[(String, String)] {
+        &self.settings
+    }
+
+    /// A place below this one.
+    #[must_use]
+    pub fn join(&self, below: &str) -> Self {
+        let parts = [self.prefix.as_str(), below].into_iter().filter(|part| !part.is_empty());
+        Self { prefix: parts.collect::<Vec<_>>().join("/"), ..self.clone() }
+    }
+
+    /// What errors call it.
+    pub(super) fn name(&self) -> PathBuf {
+        self.to_string().into()
+    }
+}
+
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl fmt::Display for Bucket {
@@ -191,7 +223,8 @@ impl FromStr for Bucket {
                 "a prefix has parts of letters, digits and . _ - = + between single slashes",
             ));
         }
-        Ok(Self { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+        let (bucket, prefix) = (bucket.to_owned(), prefix.to_owned());
+        Ok(Self { bucket, prefix, settings: Vec::new() })
     }
 }
 

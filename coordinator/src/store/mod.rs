@@ -14,26 +14,29 @@
 
 mod body;
 mod committer;
+mod dataset;
 mod disk;
 mod error;
 mod files;
 mod frame;
-mod home;
 mod ledger;
 mod location;
 mod lock;
+mod mount;
 mod opening;
 mod reader;
 mod rebuild;
 mod recovery;
+mod remote;
 mod row;
 mod scan;
 mod segment;
+mod shelf;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -43,14 +46,17 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use committer::Committer;
-use disk::{Disk, FileSystem};
+use disk::Disk;
 use error::At;
 use ledger::{Lead, Ledger};
 use lock::Lock;
 use opening::Opened;
 use segment::Segments;
+use shelf::Shelf;
 use writer::Change;
 
+pub(crate) use dataset::names;
+pub use dataset::{fetch_dataset, publish_dataset};
 pub use error::Error;
 pub use frame::MAX_PAYLOAD;
 pub use location::{Bucket, LedgerAt, LocationError, Postgres, RecordsAt, Storage};
@@ -88,7 +94,7 @@ pub struct Recovered {
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
-    dir: PathBuf,
+    shelf: Shelf,
     ledger: Ledger,
     writer: Writer,
     thread: JoinHandle<()>,
@@ -110,52 +116,60 @@ impl Store {
         storage: &Storage,
         options: Options<'_>,
     ) -> Result<(Self, Recovered), Error> {
-        Self::open_on(dir, storage, options, (Box::new(FileSystem), segment::SIZE)).await
+        Self::open_on(dir, storage, options, None).await
     }
 
     async fn open_on(
         dir: &Path,
         storage: &Storage,
         options: Options<'_>,
-        disk: (Box<dyn Disk>, u64),
+        disk: Option<(Box<dyn Disk>, u64)>,
     ) -> Result<(Self, Recovered), Error> {
-        for folder in [dir.join("segments"), dir.join("files")] {
-            std::fs::create_dir_all(&folder).at("create", &folder)?;
-        }
-        let opened = opening::open(dir, &storage.ledger, options).await?;
+        let (folder, records) = (dir.to_path_buf(), storage.records.clone());
+        let shelf = blocking(move || Shelf::open(&folder, &records)).await?;
+        let opened = opening::open(dir, &shelf, &storage.ledger, options).await?;
         let Opened { ledger, origin, rebuilt, lead, lock } = opened;
         let mut recovered = Recovered { rebuilt, ..Recovered::default() };
         recovered.first_epoch = u64::from(origin.restarts) << 32;
-        recovered.damaged = recovery::verify(dir, &ledger).await?;
-        if let Some(last) = segment::list(dir)?.last().copied() {
-            let dir = dir.to_path_buf();
-            recovered.torn_bytes = blocking(move || recovery::cut(&dir, last)).await?;
-        }
+        recovered.damaged = recovery::verify(&shelf, &ledger).await?;
         recovered.studies = ledger.studies().await?;
-        let mut segments = Segments::new(dir, disk, origin, recovered.studies.clone());
-        // This run's origin must be on disk before a lease of it is out.
-        segments.reserve(0).map_err(|failure| failure.0)?;
-        let store = Self::start(dir, segments, ledger, lead, lock.map(Arc::new))?;
+        let disk = disk.unwrap_or_else(|| shelf.disk());
+        let mut segments = Segments::new(shelf.dir(), disk, origin, recovered.studies.clone());
+        let there = shelf.clone();
+        let carried = blocking(move || {
+            let last = there.list()?.last().copied();
+            let torn_bytes = last.map_or(Ok(0), |last| recovery::cut(&there, last))?;
+            // This run's origin must be on disk before a lease of it is out.
+            segments.carry().map_err(|failure| failure.0)?;
+            Ok((segments, torn_bytes))
+        });
+        let segments;
+        (segments, recovered.torn_bytes) = carried.await?;
+        let store = Self::start(shelf, segments, ledger, lead, lock.map(Arc::new))?;
         store.writer.prune().await?;
         Ok((store, recovered))
     }
 
     fn start(
-        dir: &Path,
+        shelf: Shelf,
         segments: Segments,
         ledger: Ledger,
         lead: Option<Lead>,
         lock: Option<Arc<Lock>>,
     ) -> Result<Self, Error> {
-        let dir = dir.to_path_buf();
         let (writer, messages) = Writer::new();
-        let task = Committer::new(dir.clone(), segments, ledger.clone(), lock.clone());
+        let task = Committer::new(shelf.clone(), segments, ledger.clone(), lock.clone());
         let runtime = Handle::current();
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || runtime.block_on(task.run(messages)))
-            .at("start a thread for", &dir)?;
-        Ok(Self { dir, ledger, writer, thread, lead, lock })
+            .at("start a thread for", &shelf.name())?;
+        Ok(Self { shelf, ledger, writer, thread, lead, lock })
+    }
+
+    /// Gives up the lead, if there is one: a standby takes over at once. Nothing can be written then.
+    pub async fn resign(&self) -> Result<(), Error> {
+        self.ledger.resign().await
     }
 
     /// Cancelled once this process must not write any more, because another leads.
@@ -235,14 +249,14 @@ impl Store {
 
     /// Keeps a file under its digest.
     pub async fn put_file(&self, digest: [u8; 32], bytes: Bytes) -> Result<(), Error> {
-        let dir = self.dir.clone();
-        blocking(move || files::put(&dir, digest, &bytes)).await
+        let shelf = self.shelf.clone();
+        blocking(move || files::put(&shelf, digest, &bytes)).await
     }
 
     /// The file that has a digest.
     pub async fn file(&self, digest: [u8; 32]) -> Result<Bytes, Error> {
-        let dir = self.dir.clone();
-        blocking(move || files::get(&dir, digest)).await
+        let shelf = self.shelf.clone();
+        blocking(move || files::get(&shelf, digest)).await
     }
 
     /// A handle for writing records.
@@ -252,7 +266,7 @@ impl Store {
 
     /// A reader of records.
     pub fn reader(&self) -> Reader {
-        Reader::new(&self.dir)
+        Reader::new(self.shelf.clone())
     }
 
     /// Ends the writer after what is queued, and closes the ledger. A store that is dropped
@@ -262,8 +276,8 @@ impl Store {
         let ended = tokio::task::spawn_blocking(move || self.thread.join());
         // A writer that panicked has told every caller already.
         let _ = ended.await;
-        drop(self.lead);
         self.ledger.resign().await?;
+        drop(self.lead);
         self.ledger.close().await?;
         drop(self.lock);
         Ok(())

@@ -7,7 +7,8 @@ use super::error::Error;
 use super::ledger::{Attempt, LOOK, Lead, Ledger};
 use super::location::{LedgerAt, Postgres};
 use super::lock::Lock;
-use super::{Options, blocking, home, rebuild, recovery, segment};
+use super::shelf::Shelf;
+use super::{Options, blocking, mount, rebuild, recovery};
 
 /// A ledger, and the right to it.
 pub(super) struct Opened {
@@ -21,68 +22,104 @@ pub(super) struct Opened {
 }
 
 /// Opens the ledger of a folder; with PostgreSQL, waits until this process leads.
-pub(super) async fn open(dir: &Path, at: &LedgerAt, options: Options<'_>) -> Result<Opened, Error> {
+pub(super) async fn open(
+    dir: &Path,
+    shelf: &Shelf,
+    at: &LedgerAt,
+    options: Options<'_>,
+) -> Result<Opened, Error> {
     let origin = Origin {
         numerics: options.numerics.to_owned(),
         version: options.version.to_owned(),
         restarts: 1,
     };
     match at {
-        LedgerAt::Folder => in_folder(dir, origin).await,
-        LedgerAt::Postgres(at) => in_database(dir, at, origin).await,
+        LedgerAt::Folder => in_folder(dir, shelf, origin).await,
+        LedgerAt::Postgres(at) => in_database(dir, shelf, at, origin).await,
     }
 }
 
-async fn in_folder(dir: &Path, origin: Origin) -> Result<Opened, Error> {
+async fn in_folder(dir: &Path, shelf: &Shelf, origin: Origin) -> Result<Opened, Error> {
+    mount::require_local(dir)?;
     let lock = Lock::take(dir)?;
-    let last = segment::list(dir)?.last().copied();
+    let newest = newest(shelf).await?.map(|origin| origin.restarts);
     let path = dir.join("ledger.db");
-    let lost = last.is_some() && std::fs::metadata(&path).map_or(0, |file| file.len()) == 0;
+    let lost = newest.is_some() && std::fs::metadata(&path).map_or(0, |file| file.len()) == 0;
     if lost {
-        rebuild::rebuild(dir, &path).await?;
+        rebuild::rebuild(shelf, &path).await?;
     }
     let ledger = Ledger::open(&path).await?;
-    if !lost && ledger.restarts().await? < newest(dir).await? {
+    let restarts = ledger.restarts().await?;
+    if newest.is_some_and(|newest| !lost && restarts < newest.max(1)) {
         // An older ledger would take the newer segments for garbage.
         let detail = "it is older than the segments".to_owned();
         return Err(Error::Corrupt { path, detail });
     }
-    admit(&dir.display(), ledger.numerics().await?, &origin)?;
+    let stored = ledger.numerics().await?;
+    admit(&dir.display(), stored, &origin)?;
+    if shelf.is_remote() {
+        expect_home(&ledger, shelf).await?;
+    }
     let origin = ledger.register(origin).await?;
+    if shelf.is_remote() {
+        keep_home(&ledger, shelf).await?;
+    }
     Ok(Opened { ledger, origin, rebuilt: lost, lead: None, lock: Some(lock) })
 }
 
-async fn in_database(dir: &Path, at: &Postgres, origin: Origin) -> Result<Opened, Error> {
+async fn in_database(
+    dir: &Path,
+    shelf: &Shelf,
+    at: &Postgres,
+    origin: Origin,
+) -> Result<Opened, Error> {
     let ledger = Ledger::postgres(at).await?;
     // A standby with the wrong folder is of no use: better to hear of it before it is needed.
-    if let Some(expected) = ledger.home().await? {
-        home::expect(dir, &expected)?;
-    }
-    let (lead, origin, previous) = lead(&ledger, at, origin, newest(dir).await?).await?;
+    expect_home(&ledger, shelf).await?;
+    let (stored, newest_before) = (ledger.numerics().await?, newest(shelf).await?);
+    let pinned = newest_before.as_ref().map(|origin| origin.numerics.clone());
+    admit(&shelf.name().display(), stored.or(pinned.filter(|pinned| !pinned.is_empty())), &origin)?;
+    let least = newest_before.map_or(0, |origin| origin.restarts);
+    let (lead, origin, previous) = lead(&ledger, at, origin, least).await?;
     // The database says who leads. The lock may be held by a leader that hangs, or not work at all.
     let lock =
         Lock::take(dir).inspect_err(|error| tracing::warn!(%error, "the folder is not locked"));
-    let mut write = ledger.write().await?;
-    match ledger.home().await? {
-        Some(expected) => home::expect(dir, &expected)?,
-        None => {
-            let mut group = write.group().await?;
-            group.put_home(&home::make(dir)?).await?;
-            group.commit().await?;
-        }
-    }
-    let behind = previous < newest(dir).await?;
+    expect_home(&ledger, shelf).await?;
+    keep_home(&ledger, shelf).await?;
+    let behind = newest(shelf).await?.is_some_and(|newest| previous < newest.restarts.max(1));
     if behind && !ledger.studies().await?.is_empty() {
         let detail = "it is older than the segments".to_owned();
         return Err(Error::CorruptDatabase { ledger: at.to_string(), detail });
     }
     if behind {
+        let mut write = ledger.write().await?;
         let mut group = write.group().await?;
-        rebuild::replay(dir, &mut group).await?;
+        rebuild::replay(shelf, &mut group).await?;
         group.commit().await?;
     }
-    drop(write);
     Ok(Opened { ledger, origin, rebuilt: behind, lead: Some(lead), lock: lock.ok() })
+}
+
+/// Refuses segments of another ledger: all shards of this one would be given up as lost.
+async fn expect_home(ledger: &Ledger, shelf: &Shelf) -> Result<(), Error> {
+    let Some(expected) = ledger.home().await? else { return Ok(()) };
+    if expected == home(shelf).await? {
+        return Ok(());
+    }
+    Err(Error::OtherHome { place: shelf.name().display().to_string() })
+}
+
+async fn keep_home(ledger: &Ledger, shelf: &Shelf) -> Result<(), Error> {
+    let home = home(shelf).await?;
+    let mut write = ledger.write().await?;
+    let mut group = write.group().await?;
+    group.put_home(&home).await?;
+    group.commit().await
+}
+
+async fn home(shelf: &Shelf) -> Result<String, Error> {
+    let shelf = shelf.clone();
+    blocking(move || shelf.home()).await
 }
 
 /// Waits until this process leads; returns the epoch of the leader before, too.
@@ -134,12 +171,12 @@ fn admit(
     }
 }
 
-/// The epoch of the newest segment; 0 if there is none.
-async fn newest(dir: &Path) -> Result<u32, Error> {
-    let dir = dir.to_path_buf();
-    blocking(move || match segment::list(&dir)?.last() {
-        Some(&last) => recovery::restarts(&dir, last),
-        None => Ok(0),
+/// What the newest segment says of the store, if there is one.
+async fn newest(shelf: &Shelf) -> Result<Option<Origin>, Error> {
+    let shelf = shelf.clone();
+    blocking(move || match shelf.list()?.last() {
+        Some(&last) => recovery::origin(&shelf, last).map(Some),
+        None => Ok(None),
     })
     .await
 }

@@ -53,8 +53,10 @@ pub(super) struct Segments {
     next: u64,
     active: Option<Active>,
     staged: Vec<u8>,
-    /// Every segment begins with all studies, so that older ones can be deleted.
+    /// Every segment begins with all studies, so that older ones can be deleted; of segments that
+    /// are made durable as a whole, and are many, only the one that carries them.
     pub(super) studies: Vec<StoredStudy>,
+    carrier: Option<u64>,
 }
 
 impl Segments {
@@ -66,7 +68,17 @@ impl Segments {
     ) -> Self {
         let dir = dir.to_path_buf();
         let next = (u64::from(origin.restarts) << 32) + 1;
-        Self { dir, disk, size, origin, next, active: None, staged: Vec::new(), studies }
+        Self {
+            dir,
+            disk,
+            size,
+            origin,
+            next,
+            active: None,
+            staged: Vec::new(),
+            studies,
+            carrier: None,
+        }
     }
 
     /// The epoch of this writer.
@@ -74,9 +86,25 @@ impl Segments {
         self.origin.restarts
     }
 
-    /// The number of the segment that is being written.
-    pub(super) fn active(&self) -> Option<u64> {
-        self.active.as_ref().map(|active| active.number)
+    /// Whether a segment has to stay, whatever shards live in it.
+    pub(super) fn needs(&self, number: u64) -> bool {
+        let active = self.active.as_ref().map(|active| active.number);
+        Some(number) == active || Some(number) == self.carrier
+    }
+
+    /// Makes sure that origin and studies are durable in a segment that stays.
+    pub(super) fn carry(&mut self) -> Result<(), Failure> {
+        if !self.disk.is_whole() {
+            return self.reserve(0).map(|_| ());
+        }
+        self.flush()?;
+        self.sync()?;
+        let before = self.carrier.take();
+        let number = self.start().map_err(|error| Box::new((error, None)))?;
+        self.carrier = before;
+        self.sync()?;
+        self.carrier = Some(number);
+        Ok(())
     }
 
     /// Makes sure that frames with `bytes` in all fit into one segment, and says which.
@@ -138,6 +166,7 @@ impl Segments {
         match active.log.sync() {
             Ok(()) => {
                 active.durable = active.length;
+                self.active.take_if(|_| self.disk.is_whole());
                 Ok(())
             }
             Err(error) => {
@@ -160,13 +189,17 @@ impl Segments {
         let path = path(&self.dir, number);
         let mut bytes = HEADER.to_vec();
         frame::write(&mut bytes, Kind::Origin, 0, &self.origin.encode_to_vec());
-        for study in &self.studies {
+        let whole = self.disk.is_whole();
+        let studies = if whole && self.carrier.is_some() { &[] } else { &self.studies[..] };
+        for study in studies {
             frame::write(&mut bytes, Kind::Study, 0, &body::Study::from(study).encode_to_vec());
         }
         self.next += 1;
         let begun = self.disk.create(&path).and_then(|mut log| {
             log.append(&bytes)?;
-            log.sync()?;
+            if !whole {
+                log.sync()?;
+            }
             Ok(log)
         });
         let log = begun.map_err(|error| {
@@ -175,7 +208,8 @@ impl Segments {
             Error::io("create", &path, bytes.len(), error)
         })?;
         let length = bytes.len() as u64;
-        self.active = Some(Active { number, path, log, length, durable: length });
+        let durable = if whole { 0 } else { length };
+        self.active = Some(Active { number, path, log, length, durable });
         Ok(number)
     }
 }
@@ -190,7 +224,7 @@ pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join("segments").join(name(number))
 }
 
-fn name(number: u64) -> String {
+pub(super) fn name(number: u64) -> String {
     match epoch(number) {
         // Of the time when there was one writer.
         0 => format!("{number:06}.seg"),
@@ -198,7 +232,7 @@ fn name(number: u64) -> String {
     }
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(super) fn number(name: &str) -> Option<u64> {
     let name = name.strip_suffix(".seg")?;
     let (epoch, sequence) = name.split_once('-').unwrap_or(("0", name));
     Some(u64::from(epoch.parse::<u32>().ok()?) << 32 | u64::from(sequence.parse::<u32>().ok()?))

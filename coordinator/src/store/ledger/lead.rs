@@ -49,6 +49,12 @@ impl Drop for Lead {
 }
 
 impl Lead {
+    /// Renews nothing more, as if the process hung.
+    #[cfg(test)]
+    pub(in crate::store) fn pause(&self) {
+        self.renewing.abort();
+    }
+
     /// Cancelled once another leads, or may.
     pub(in crate::store) fn lost(&self) -> CancellationToken {
         self.lost.clone()
@@ -121,6 +127,8 @@ impl Ledger {
     /// Gives the lead up, so that a standby need not wait until it expires.
     pub(in crate::store) async fn resign(&self) -> Result<(), Error> {
         let Some(held) = self.0.lead.get() else { return Ok(()) };
+        // Before that, so that it is not renewed afterwards.
+        held.lost.cancel();
         let resigned = self.rows(
             "UPDATE store SET expires = clock_timestamp() WHERE restarts = $1 RETURNING restarts",
             values![held.epoch],
@@ -155,7 +163,11 @@ async fn renew(at: Postgres, epoch: i64, mut renewed: Instant, lost: Cancellatio
     let mut connection = None;
     let mut wait = RENEWAL;
     loop {
-        sleep(wait).await;
+        tokio::select! {
+            biased;
+            () = lost.cancelled() => return,
+            () = sleep(wait) => {}
+        }
         let asked = Instant::now();
         let left = LEASE.saturating_sub(renewed.elapsed());
         match timeout(left, renew_once(&at, &mut connection, epoch)).await {

@@ -71,7 +71,7 @@ async fn crash(at: Index, share: usize, size: u64, lose_ledger: bool) {
         }));
     }
     let (store, _) =
-        Store::open_on(dir.path(), &Storage::default(), OPTIONS, (Box::new(disk), size))
+        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((Box::new(disk), size)))
             .await
             .unwrap();
     if store.put_study(STUDY, "a.toml", "", &[]).await.is_ok() {
@@ -97,7 +97,7 @@ async fn spoil(spoil: impl FnOnce(&mut Vec<u8>), which: Index, lose_ledger: bool
     let dir = tempfile::tempdir().unwrap();
     let disk = Box::new(FileSystem);
     let (store, _) =
-        Store::open_on(dir.path(), &Storage::default(), OPTIONS, (disk, 2048)).await.unwrap();
+        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((disk, 2048))).await.unwrap();
     store.put_study(STUDY, "a.toml", "", &[]).await.unwrap();
     fill(&store, &Mutex::default()).await;
     store.close().await.unwrap();

@@ -3,6 +3,8 @@
 //! A server ends with the process that started it: a shell waits for the end of its input, which the
 //! system closes whatever happens to the test, and then stops the server by its id.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -29,9 +31,12 @@ struct Server {
 
 impl Server {
     /// Runs a command line in a new folder, which is `$0` in it.
-    fn start(command: &str) -> Self {
+    fn start(signal: &str, command: &str) -> Self {
         let dir = tempfile::Builder::new().prefix("srv").tempdir_in("/tmp").unwrap().keep();
-        let script = format!("{command} >\"$0/log\" 2>&1 & server=$!; read _; kill -INT $server; wait $server; rm -rf \"$0\"");
+        let script = format!(
+            "{command} >\"$0/log\" 2>&1 & server=$!; read _; \
+             kill -{signal} $server; wait $server; rm -rf \"$0\""
+        );
         let guard = Command::new("sh")
             .args(["-c", &script])
             .arg(&dir)
@@ -79,21 +84,24 @@ fn postgres() -> Option<&'static Server> {
         };
         let (programs, user) = (programs.display(), unprivileged());
         let chown = if user.is_empty() { "true" } else { "chown postgres \"$0\"" };
-        let server = Server::start(&format!(
-            "{chown} && {user} {programs}/initdb -D \"$0/data\" -U postgres -A trust -E UTF8 >/dev/null \
+        let server = Server::start(
+            "INT",
+            &format!(
+                "{chown} && {user} {programs}/initdb -D \"$0/data\" -U postgres -A trust -E UTF8 >/dev/null \
              && exec {user} {programs}/postgres -D \"$0/data\" -k \"$0\" -c listen_addresses='' \
              -c max_connections=200"
-        ));
-        server.wait(|| psql(&server.dir, "SELECT 1"));
+            ),
+        );
+        server.wait(|| psql(&server.dir, "postgres", "SELECT 1"));
         Some(server)
     };
     SERVER.get_or_init(start).as_ref()
 }
 
 /// Runs a statement, and says whether that succeeded.
-fn psql(socket: &Path, sql: &str) -> bool {
+fn psql(socket: &Path, database: &str, sql: &str) -> bool {
     let done = Command::new("psql")
-        .args(["-q", "-U", "postgres", "-d", "postgres", "-c", sql, "-h"])
+        .args(["-q", "-U", "postgres", "-d", database, "-c", sql, "-h"])
         .arg(socket)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -102,10 +110,78 @@ fn psql(socket: &Path, sql: &str) -> bool {
 }
 
 /// The address of a new, empty database; `None` where PostgreSQL is not installed.
-pub fn database() -> Option<String> {
+pub(crate) fn database() -> Option<String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let server = postgres()?;
     let name = format!("t{}", COUNT.fetch_add(1, Ordering::Relaxed));
-    assert!(psql(&server.dir, &format!("CREATE DATABASE {name}")));
+    assert!(psql(&server.dir, "postgres", &format!("CREATE DATABASE {name}")));
     Some(format!("postgres://postgres@localhost/{name}?host={}", server.dir.display()))
+}
+
+/// Runs a statement on the database at an address.
+pub(crate) fn run(address: &str, sql: &str) {
+    let name = address.rsplit('/').find_map(|part| part.split_once('?')).map(|(name, _)| name);
+    let server = postgres().expect("it made the database");
+    assert!(psql(&server.dir, name.expect("an address of a test"), sql), "{sql}");
+}
+
+/// Empties a database.
+pub(crate) fn clear(address: &str) {
+    run(address, "DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+}
+
+/// Breaks all connections to a database.
+pub(crate) fn disconnect(address: &str) {
+    run(
+        address,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    );
+}
+
+/// A server that speaks S3, which all tests of this process share, and its port.
+fn s3() -> Option<&'static (Server, u16)> {
+    static SERVER: OnceLock<Option<(Server, u16)>> = OnceLock::new();
+    let start = || {
+        let import = Command::new("python3").args(["-c", "import moto.server, flask"]).output();
+        if !import.is_ok_and(|import| import.status.success()) {
+            missing("moto is not installed (pip install 'moto[server]')");
+            return None;
+        }
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let command = format!("exec python3 -m moto.server -H 127.0.0.1 -p {port}");
+        let server = Server::start("TERM", &command);
+        server.wait(|| put(port, "tests"));
+        Some((server, port))
+    };
+    SERVER.get_or_init(start).as_ref()
+}
+
+/// Makes a bucket.
+fn put(port: u16, bucket: &str) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let request = format!(
+        "PUT /{bucket} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: AWS4-HMAC-SHA256 \
+         Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x\r\n\
+         Content-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    let mut answer = String::new();
+    let asked =
+        stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
+    asked.is_ok() && answer.starts_with("HTTP/1.1 200")
+}
+
+/// An address with an unused prefix, and the settings that go with it; `None` where no such server
+/// is installed.
+pub(crate) fn bucket() -> Option<(String, Vec<(&'static str, String)>)> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let (_, port) = s3()?;
+    let prefix = format!("p{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let settings = vec![
+        ("aws_endpoint_url", format!("http://127.0.0.1:{port}")),
+        ("aws_allow_http", "true".to_owned()),
+        ("aws_access_key_id", "test".to_owned()),
+        ("aws_secret_access_key", "test".to_owned()),
+    ];
+    Some((format!("s3://tests/{prefix}"), settings))
 }
