@@ -38,7 +38,11 @@ impl Group<'_> {
     /// Makes all of it durable at once, unless another process leads by now.
     pub(in crate::store) async fn commit(mut self) -> Result<(), Error> {
         // Last, because whoever wants to lead waits for the lock that this takes.
-        self.ledger.fence(self.transaction.session()).await?;
+        if let Err(error) = self.ledger.fence(self.transaction.session()).await {
+            // Whoever leads must not wait for what this has locked; a broken connection has let go.
+            let _ = self.transaction.rollback().await;
+            return Err(error);
+        }
         self.transaction.commit().await.map_err(|error| self.ledger.sql(error))
     }
 

@@ -119,6 +119,14 @@ impl Transaction<'_> {
             Self::Postgres(transaction) => transaction.commit().await,
         }
     }
+
+    /// Ends it now; one that is dropped ends when its connection is used again.
+    pub(super) async fn rollback(self) -> Sql<()> {
+        match self {
+            Self::Sqlite(transaction) => transaction.rollback().await,
+            Self::Postgres(transaction) => transaction.rollback().await,
+        }
+    }
 }
 
 /// Where a statement runs.
