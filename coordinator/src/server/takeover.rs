@@ -116,7 +116,7 @@ async fn leader() {
     let leader = Coordinator::start(config(Path::new(&dir), storage, listen)).await.unwrap();
     leader.handle().submit(definition()).await.unwrap();
     println!("\nlistens at {}", leader.address);
-    pending().await
+    pending::<()>().await;
 }
 
 fn lead(dir: &Path, ledger: &str, store: Option<&(String, Vec<(&str, String)>)>) -> Leader {

@@ -85,12 +85,12 @@ const PARAMETERS: [&str; 12] = [
 
 /// A PostgreSQL database. Shows without its password.
 #[derive(Clone)]
-pub struct Postgres(PgConnectOptions);
+pub struct Postgres(Box<PgConnectOptions>);
 
 impl Postgres {
     /// How to connect.
     pub(super) fn options(&self) -> PgConnectOptions {
-        self.0.clone()
+        (*self.0).clone()
     }
 
     /// What errors call it.
@@ -144,12 +144,11 @@ impl FromStr for LedgerAt {
         if options.get_database().is_none() {
             return Err(LocationError::NoDatabase);
         }
-        let named = options.get_application_name().is_some();
-        Ok(Self::Postgres(Postgres(if named {
-            options
-        } else {
-            options.application_name("regretta")
-        })))
+        let options = match options.get_application_name() {
+            Some(_) => options,
+            None => options.application_name("regretta"),
+        };
+        Ok(Self::Postgres(Postgres(Box::new(options))))
     }
 }
 

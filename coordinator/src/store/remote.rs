@@ -109,13 +109,13 @@ impl Remote {
 
     /// Creates an object, once and for all. One that is there already is the same one, of a request
     /// whose answer was lost; another is an error.
-    pub(super) fn create(&self, object: &str, bytes: Bytes) -> io::Result<()> {
+    pub(super) fn create(&self, object: &str, bytes: &Bytes) -> io::Result<()> {
         let (store, path, payload) = (Arc::clone(&self.store), self.path(object), bytes.clone());
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         let put = async move { store.put_opts(&path, payload.into(), options).await };
         match self.wait(put) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if self.get(object)? == bytes { Ok(()) } else { Err(error) }
+                if self.get(object)? == *bytes { Ok(()) } else { Err(error) }
             }
             result => result.map(|_| ()),
         }
@@ -181,7 +181,7 @@ impl Log for Object {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.remote.create(&self.name, std::mem::take(&mut self.bytes).into())
+        self.remote.create(&self.name, &std::mem::take(&mut self.bytes).into())
     }
 
     fn set_len(&mut self, length: u64) -> io::Result<()> {

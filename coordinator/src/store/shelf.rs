@@ -92,7 +92,7 @@ impl Shelf {
                 let id = SysRng.try_next_u64().expect("the system has random numbers");
                 let id = format!("{id:016x}").into_bytes();
                 let made = match &self.remote {
-                    Some(remote) => remote.create(HOME, id.into()),
+                    Some(remote) => remote.create(HOME, &id.into()),
                     None => publish(&self.dir.join(HOME), &id),
                 };
                 // Another may have been faster.
@@ -159,7 +159,7 @@ impl Shelf {
     pub(super) fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
         let (object, path) = (format!("files/{name}"), self.dir.join("files").join(name));
         let kept = match &self.remote {
-            Some(remote) => remote.create(&object, bytes.to_vec().into()),
+            Some(remote) => remote.create(&object, &bytes.to_vec().into()),
             None => Ok(()),
         };
         let kept = kept.and_then(|()| publish(&path, bytes));

@@ -46,10 +46,10 @@ async fn an_object_that_is_gone_costs_its_shards_and_another_bucket_is_refused()
 async fn no_object_is_ever_written_twice() {
     let Some(at) = bucket() else { return };
     let remote = remote::Remote::new(&at).unwrap();
-    remote.create("segments/x", Bytes::from_static(b"first")).unwrap();
+    remote.create("segments/x", &Bytes::from_static(b"first")).unwrap();
     // The same request again, whose first answer was lost.
-    remote.create("segments/x", Bytes::from_static(b"first")).unwrap();
-    let error = remote.create("segments/x", Bytes::from_static(b"other")).unwrap_err();
+    remote.create("segments/x", &Bytes::from_static(b"first")).unwrap();
+    let error = remote.create("segments/x", &Bytes::from_static(b"other")).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
     assert_eq!(remote.get("segments/x").unwrap(), &b"first"[..]);
     assert_eq!(remote.list("segments").unwrap(), [("x".to_owned(), 5)]);
