@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A study on a real Slurm of one node: the same digest from one process, from an array of parts and from workers.
 
-    python3 .ci/slurm.py target/release/regretta [--seconds 30]
+    python3 .ci/slurm.py target/release/regretta [--replicates 120000]
 
 Needs root and Debian's slurm-wlm and munge. Daemons, keys, ports and state are the test's own, in a folder that it
 deletes. Arrays are limited to four jobs, so that the parts need three; a job of a better partition preempts parts while
@@ -172,21 +172,25 @@ def parts(binary: str, study: Path, out: Path) -> int:
     wait_for("a part", lambda: any(" RUNNING" in line for line in queued()))
     refused = subprocess.run(submit, capture_output=True, text=True)
     assert refused.returncode == 2 and "scancel" in refused.stderr, refused
-    time.sleep(3)
-    run(["sbatch", "--partition=high", "--cpus-per-task=2", "--output=/dev/null", "--wrap", "sleep 4"])
+    # What Slurm sends before a time limit; then a job that wants both cores, from a partition that preempts.
+    first = next(line.split()[0] for line in queued() if " RUNNING" in line)
+    run(["scancel", "--batch", "--signal=TERM", first])
     status = run([binary, "slurm", "status", str(out)])
     print(status, end="")
-    assert "parts:" in status and "not sealed yet" in status, status
-    wait_for("the preemption", lambda: "CANCELLED" in logs(out) or "queued again" in logs(out) or "PREEMPT" in logs(out), 60)
+    assert "not sealed yet" in status, status
+    wait_for("the interruption", lambda: "queued again" in logs(out), 60)
+    wait_for("a part", lambda: any(" RUNNING" in line for line in queued()))
+    run(["sbatch", "--partition=high", "--cpus-per-task=2", "--output=/dev/null", "--wrap", "sleep 2"])
+    wait_for("the preemption", lambda: "PREEMPTION" in logs(out) or logs(out).count("queued again") > 1, 90)
     finished(out)
     assert "sealed, digest" in run([binary, "slurm", "status", str(out)])
-    return logs(out).count("interrupted")
+    return logs(out).count("queued again")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("binary")
-    parser.add_argument("--replicates", type=int, default=60000)
+    parser.add_argument("--replicates", type=int, default=120000)
     arguments = parser.parse_args()
     binary = str(Path(arguments.binary).resolve())
     folder = Path(tempfile.mkdtemp(prefix="regretta-slurm-"))

@@ -1,7 +1,8 @@
 //! How fast the store is: durable shard commits per second, and payload bytes per second.
 //!
-//! `cargo run --release -p coordinator --example commits [FOLDER]`; the folder is made below the
-//! current one by default, and removed.
+//! `cargo run --release -p coordinator --example commits [FOLDER [LEDGER [STORE]]]`; the folder is made
+//! below the current one by default, and removed. LEDGER is `sqlite` or the address of an empty PostgreSQL
+//! database, STORE an address such as s3://bucket/prefix, of which nothing is removed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,34 +10,49 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use coordinator::store::{Error, Options, ShardRow, Store};
+use coordinator::store::{Error, LedgerAt, Options, RecordsAt, ShardRow, Storage, Store};
 use study::{CellId, StudyId};
 
-const STUDY: StudyId = StudyId([7; 32]);
-
 #[tokio::main]
-async fn main() -> Result<(), Error> {
-    let folder =
-        std::env::args().nth(1).map_or_else(|| PathBuf::from("commits.tmp"), PathBuf::from);
-    for (lanes, bytes) in [(1, 2 << 10), (16, 2 << 10), (64, 2 << 10), (16, 1 << 20), (16, 8 << 20)]
-    {
-        let (commits, seconds) = measure(&folder, lanes, bytes).await?;
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let folder = arguments.next().map_or_else(|| PathBuf::from("commits.tmp"), PathBuf::from);
+    let mut storage = Storage::default();
+    if let Some(ledger) = arguments.next().filter(|ledger| ledger != "sqlite") {
+        storage.ledger = ledger.parse()?;
+    }
+    if let Some(store) = arguments.next() {
+        storage.records = store.parse()?;
+    }
+    let cases = [(1, 2 << 10), (16, 2 << 10), (64, 2 << 10), (16, 1 << 20), (16, 8 << 20)];
+    for (study, (lanes, bytes)) in (1..).zip(cases) {
+        let study = StudyId([study; 32]);
+        let (commits, seconds) = measure((&folder, &storage), study, lanes, bytes).await?;
         let rate = commits as f64 / seconds;
         println!(
             "{lanes:>3} in flight, {:>5} KiB each: {rate:>7.0} commits/s, {:>6.1} MB/s",
             bytes >> 10,
             rate * bytes as f64 / 1e6
         );
-        // A benchmark's leftovers are of no use, and a failure to remove them shows.
-        let _ = std::fs::remove_dir_all(&folder);
+        // A ledger elsewhere goes on with the folder that it knows.
+        if matches!(storage.ledger, LedgerAt::Folder) && storage.records == RecordsAt::Folder {
+            // A benchmark's leftovers are of no use, and a failure to remove them shows.
+            let _ = std::fs::remove_dir_all(&folder);
+        }
     }
     Ok(())
 }
 
 /// Commits shards of one batch each from several lanes for some seconds.
-async fn measure(folder: &Path, lanes: u64, bytes: usize) -> Result<(u64, f64), Error> {
-    let (store, _) = Store::open(folder, Options { numerics: "none", version: "bench" }).await?;
-    store.put_study(STUDY, "bench.toml", "", &[]).await?;
+async fn measure(
+    (folder, storage): (&Path, &Storage),
+    study: StudyId,
+    lanes: u64,
+    bytes: usize,
+) -> Result<(u64, f64), Error> {
+    let options = Options { numerics: "none", version: "bench" };
+    let (store, _) = Store::open_at(folder, storage, options).await?;
+    store.put_study(study, "bench.toml", "", &[]).await?;
     let counter = Arc::new(AtomicU64::new(0));
     let payload = Bytes::from((0..bytes).map(|i| ((i * i) >> 3) as u8).collect::<Vec<_>>());
     let start = Instant::now();
@@ -48,7 +64,7 @@ async fn measure(folder: &Path, lanes: u64, bytes: usize) -> Result<(u64, f64), 
                 while start.elapsed() < Duration::from_secs(5) {
                     let token = counter.fetch_add(1, Ordering::Relaxed);
                     writer.append(token, payload.clone()).await?;
-                    writer.commit(token, row(token)).await?;
+                    writer.commit(token, row(study, token)).await?;
                 }
                 Ok::<_, Error>(())
             })
@@ -62,9 +78,9 @@ async fn measure(folder: &Path, lanes: u64, bytes: usize) -> Result<(u64, f64), 
     Ok((counter.load(Ordering::Relaxed), seconds))
 }
 
-fn row(token: u64) -> ShardRow {
+fn row(study: StudyId, token: u64) -> ShardRow {
     ShardRow {
-        study: STUDY,
+        study,
         cell: CellId(token % 24),
         range: token * 8..token * 8 + 8,
         checkpoints: [1; 32],

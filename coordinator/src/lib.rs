@@ -3,5 +3,7 @@
 
 pub mod core;
 pub mod server;
+#[cfg(test)]
+mod servers;
 pub mod stopping;
 pub mod store;

@@ -137,6 +137,7 @@ async fn run(folder: &Path, text: &str, workers: usize) -> (f64, u64) {
     let token = Token::new("a-token-for-the-benchmark").expect("visible characters");
     let config = Config {
         dir: dir.path().to_path_buf(),
+        storage: coordinator::store::Storage::default(),
         listen: ([127, 0, 0, 1], 0).into(),
         metrics: None,
         token: Some(token.clone()),

@@ -90,6 +90,7 @@ fn a_coordinator_of_many_trials_and_workers_stays_small() {
     let dir = tempfile::tempdir().unwrap();
     let config = Config {
         dir: dir.path().to_path_buf(),
+        storage: coordinator::store::Storage::default(),
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         metrics: None,
         token: None,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use coordinator::server::{Config, Coordinator, Datasets, Handle, Outcome, Tls};
+use coordinator::store::Storage;
 use proto::v1::StudyState;
 use study::StudyId;
 use worker::problem::Problem;
@@ -98,6 +99,7 @@ fn config(arguments: &Arguments, studies: &Path) -> anyhow::Result<Config> {
     };
     Ok(Config {
         dir: arguments.dir.join("ledger"),
+        storage: Storage::default(),
         listen: arguments.listen,
         metrics: arguments.metrics,
         token,

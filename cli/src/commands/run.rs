@@ -256,6 +256,7 @@ impl Run<'_> {
     async fn start(&self, token: &Token) -> anyhow::Result<Coordinator> {
         let config = Config {
             dir: ledger(self.out),
+            storage: store::Storage::default(),
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             metrics: self.arguments.metrics,
             token: Some(token.clone()),

@@ -11,6 +11,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
+use crate::store::names;
+
 /// Chunks that wait for a slow receiver.
 const AHEAD: usize = 4;
 
@@ -39,25 +41,6 @@ async fn send_all(folder: &Path, chunks: &Chunks) -> Result<(), Status> {
         send(folder, name, chunks).await?;
     }
     Ok(())
-}
-
-/// Files of the dataset and of its folders; what begins with a dot is not part of it.
-fn names(folder: &Path) -> std::io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    let mut open = vec![String::new()];
-    while let Some(prefix) = open.pop() {
-        for entry in std::fs::read_dir(folder.join(&prefix))? {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with('.') {
-                continue;
-            }
-            let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
-            if entry.file_type()?.is_dir() { open.push(path) } else { names.push(path) }
-        }
-    }
-    names.sort_unstable();
-    Ok(names)
 }
 
 async fn send(folder: &Path, name: String, chunks: &Chunks) -> Result<(), Status> {

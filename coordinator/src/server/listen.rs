@@ -28,7 +28,7 @@ pub(super) const FIRST_BYTE: Duration = Duration::from_secs(10);
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
 /// Connections as they come in.
-pub(super) fn incoming(listener: TcpListener) -> impl Stream<Item = io::Result<Connection>> {
+pub(super) fn incoming(listener: Arc<TcpListener>) -> impl Stream<Item = io::Result<Connection>> {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     unfold((listener, places), |(listener, places)| async {
         loop {

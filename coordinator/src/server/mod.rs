@@ -11,9 +11,12 @@ mod listen;
 mod metrics;
 mod outcome;
 mod results;
+mod standby;
 mod status;
 mod studies;
 mod submission;
+#[cfg(test)]
+mod takeover;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -49,11 +52,12 @@ use auth::Guard;
 use call::Call;
 use engine::Engine;
 use leases::Leases;
+use standby::Standby;
 use studies::StudyService;
 use workers::{WorkerService, ask};
 
 use crate::core::{Core, LeaseEpoch, Settings};
-use crate::store::{self, DamagedShard, Options, Reader, Store};
+use crate::store::{self, DamagedShard, Options, Reader, Recovered, Storage, Store};
 
 /// Calls that may wait for the engine; beyond that callers wait.
 const CALLS: usize = 1024;
@@ -68,6 +72,8 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
 pub struct Config {
     /// Where the ledger and the segments are.
     pub dir: PathBuf,
+    /// What of them is elsewhere.
+    pub storage: Storage,
     /// Where workers and clients connect.
     pub listen: SocketAddr,
     /// Where Prometheus reads.
@@ -148,6 +154,7 @@ pub struct Coordinator {
     /// What was found at the start.
     pub found: Found,
     handle: Handle,
+    lost: CancellationToken,
     stop: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
     engine: JoinHandle<()>,
@@ -163,18 +170,22 @@ pub struct Handle {
 }
 
 impl Coordinator {
-    /// Opens the folder, takes its studies up again and listens.
+    /// Listens, opens the folder and takes its studies up again. Until the store is open, callers are
+    /// told that this coordinator stands by; with a PostgreSQL ledger that lasts until it leads.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let authenticated =
             config.token.is_some() || config.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
         let address = config.listen;
         auth::admit_address(address.ip(), config.tls.is_some(), authenticated, config.insecure)?;
         let refused = |source| StartError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(refused)?;
+        let listener = Arc::new(TcpListener::bind(address).await.map_err(refused)?);
         let address = listener.local_addr().map_err(refused)?;
-        let mut running = Self::serve(config, listen::incoming(listener)).await?;
-        running.address = address;
+        let standby = Standby::serve(&config, Arc::clone(&listener)).await?;
         tracing::info!(%address, "listening");
+        let opened = open(&config).await;
+        standby.end().await;
+        let mut running = Self::lead(config, opened?, listen::incoming(listener)).await?;
+        running.address = address;
         Ok(running)
     }
 
@@ -186,8 +197,19 @@ impl Coordinator {
     where
         IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
     {
-        let options = Options { numerics: &config.numerics, version: &config.version };
-        let (store, recovered) = Store::open(&config.dir, options).await?;
+        let opened = open(&config).await?;
+        Self::lead(config, opened, incoming).await
+    }
+
+    async fn lead<IO>(
+        config: Config,
+        (store, recovered): (Store, Recovered),
+        incoming: impl Stream<Item = io::Result<IO>> + Send + 'static,
+    ) -> Result<Self, StartError>
+    where
+        IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+    {
+        let lost = store.lost();
         let (store, metrics) = (Arc::new(store), Arc::new(Metrics::default()));
         let (calls, requests) = mpsc::channel(CALLS);
         let (outcomes, watched) = watch::channel(BTreeMap::new());
@@ -224,18 +246,37 @@ impl Coordinator {
         let served = router.serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
         tasks.push(tokio::spawn(async { log_failure("the server", served.await) }));
         let engine = tokio::spawn(engine.run(requests));
+        let ends: Vec<_> = tasks.iter().chain([&engine]).map(JoinHandle::abort_handle).collect();
+        let (deposed, stopped) = (lost.clone(), stop.clone());
+        tasks.push(tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                () = stopped.cancelled() => {}
+                () = deposed.cancelled() => {
+                    // Workers have to hear that they should go elsewhere.
+                    tracing::error!("this coordinator does not lead any more, and stops serving");
+                    ends.iter().for_each(tokio::task::AbortHandle::abort);
+                }
+            }
+        }));
         let found = Found {
             torn_bytes: recovered.torn_bytes,
             damaged: recovered.damaged,
             rebuilt: recovered.rebuilt,
         };
         let address = config.listen;
-        Ok(Self { address, metrics_address, found, handle, stop, tasks, engine })
+        Ok(Self { address, metrics_address, found, handle, lost, stop, tasks, engine })
     }
 
     /// The way in from this process.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
+    }
+
+    /// Waits until another coordinator leads, or may. This one serves nobody then: stop it, and start
+    /// again to stand by. Without a shared ledger that never happens.
+    pub async fn lost(&self) {
+        self.lost.cancelled().await;
     }
 
     /// Grants nothing more, waits up to `grace` for what is held, then closes.
@@ -244,6 +285,7 @@ impl Coordinator {
         // Beyond the grace what is held is recomputed by whoever comes next.
         _ = tokio::time::timeout(grace, handle.quiesce()).await;
         stop.cancel();
+        let store = Arc::clone(&handle.store);
         drop(handle);
         for task in tasks {
             let abort = task.abort_handle();
@@ -253,7 +295,15 @@ impl Coordinator {
         }
         engine.abort();
         _ = engine.await;
+        if let Err(error) = store.resign().await {
+            tracing::warn!(%error, "the lead was not given up; it expires by itself");
+        }
     }
+}
+
+async fn open(config: &Config) -> Result<(Store, Recovered), store::Error> {
+    let options = Options { numerics: &config.numerics, version: &config.version };
+    Store::open_at(&config.dir, &config.storage, options).await
 }
 
 fn log_failure<E: std::fmt::Display>(what: &str, result: Result<(), E>) {
@@ -300,19 +350,24 @@ async fn router(
     let reflection = descriptors().build_v1().expect(compiled);
     // grpcio-reflection asks for nothing newer.
     let reflection_alpha = descriptors().build_v1alpha().expect(compiled);
-    let mut server = Server::builder()
-        .max_concurrent_streams(STREAMS)
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE));
-    if let Some(tls) = &config.tls {
-        server = server.tls_config(tls_config(tls)).map_err(StartError::Tls)?;
-    }
-    Ok(server
+    Ok(builder(config)?
         .add_service(health)
         .add_service(InterceptedService::new(reflection, guard.clone()))
         .add_service(InterceptedService::new(reflection_alpha, guard.clone()))
         .add_service(InterceptedService::new(workers, guard.clone()))
         .add_service(InterceptedService::new(studies, guard)))
+}
+
+/// A server with its limits and its certificates.
+fn builder(config: &Config) -> Result<Server, StartError> {
+    let server = Server::builder()
+        .max_concurrent_streams(STREAMS)
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE));
+    match &config.tls {
+        Some(tls) => server.tls_config(tls_config(tls)).map_err(StartError::Tls),
+        None => Ok(server),
+    }
 }
 
 fn tls_config(tls: &Tls) -> ServerTlsConfig {

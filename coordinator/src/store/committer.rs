@@ -8,7 +8,6 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use super::ledger::{Candidate, Ledger};
 use super::lock::Lock;
 use super::row::{Committed, Place, ShardRow, State, StoredStudy};
 use super::segment::{self, Lost, Segments};
+use super::shelf::Shelf;
 use super::writer::{Change, Message, Reply};
 
 /// A group ends with the message that brings it to this size.
@@ -51,18 +51,23 @@ struct Job {
 
 /// The writer's task.
 pub(super) struct Committer {
-    dir: PathBuf,
+    shelf: Shelf,
     segments: Segments,
     ledger: Ledger,
     pending: HashMap<u64, Pending>,
     jobs: Vec<Job>,
     /// Nobody else may open the folder before this task has ended.
-    _lock: Arc<Lock>,
+    _lock: Option<Arc<Lock>>,
 }
 
 impl Committer {
-    pub(super) fn new(dir: PathBuf, segments: Segments, ledger: Ledger, lock: Arc<Lock>) -> Self {
-        Self { dir, segments, ledger, pending: HashMap::new(), jobs: Vec::new(), _lock: lock }
+    pub(super) fn new(
+        shelf: Shelf,
+        segments: Segments,
+        ledger: Ledger,
+        lock: Option<Arc<Lock>>,
+    ) -> Self {
+        Self { shelf, segments, ledger, pending: HashMap::new(), jobs: Vec::new(), _lock: lock }
     }
 
     /// Serves until it is told to end. File operations block, so this has a thread to itself.
@@ -184,10 +189,10 @@ impl Committer {
     async fn commit(
         &mut self,
         jobs: &[(Job, Vec<u8>)],
-        segment: u32,
+        segment: u64,
     ) -> Result<Vec<Result<Committed, Error>>, Error> {
         let ledger = self.ledger.clone();
-        let mut write = ledger.write().await;
+        let mut write = ledger.write().await?;
         let mut group = write.group().await?;
         let candidates: Vec<_> = jobs.iter().map(|(job, _)| job.candidate()).collect();
         let results = group.admit(&candidates, segment).await?;
@@ -218,7 +223,7 @@ impl Committer {
         self.segments.stage(Kind::Study, 0, &frame).map_err(|failure| self.lose(*failure))?;
         self.durable()?;
         let ledger = self.ledger.clone();
-        let mut write = ledger.write().await;
+        let mut write = ledger.write().await?;
         let mut group = write.group().await?;
         group.put_study(&study).await?;
         match change {
@@ -231,20 +236,22 @@ impl Committer {
             Some(known) => *known = study,
             None => self.segments.studies.push(study),
         }
-        Ok(())
+        self.segments.carry().map_err(|failure| self.lose(*failure))
     }
 
     /// Deletes the segments that hold nothing that is needed.
     async fn prune(&self) -> Result<(), Error> {
         let live = self.ledger.live_segments().await?;
-        let awaited: Vec<u32> = self
+        let awaited: Vec<u64> = self
             .pending
             .values()
             .chain(self.jobs.iter().map(|job| &job.pending))
             .flat_map(|pending| pending.places.iter().map(|place| place.segment))
             .collect();
-        segment::delete(&self.dir, |number| {
-            Some(number) != self.segments.active()
+        self.shelf.delete(|number| {
+            // What has a later epoch is a later leader's.
+            segment::epoch(number) <= self.segments.epoch()
+                && !self.segments.needs(number)
                 && !awaited.contains(&number)
                 && !live.iter().any(|(low, high)| (*low..=*high).contains(&number))
         })

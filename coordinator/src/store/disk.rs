@@ -3,11 +3,17 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where segments are made.
 pub(super) trait Disk: Send {
     /// A new, empty file that outlasts a crash.
     fn create(&mut self, path: &Path) -> io::Result<Box<dyn Log>>;
+
+    /// Whether a log is made durable as a whole, by its first sync, and takes nothing more then.
+    fn is_whole(&self) -> bool {
+        false
+    }
 }
 
 /// A file that is only appended to.
@@ -44,6 +50,23 @@ impl Log for File {
     fn set_len(&mut self, length: u64) -> io::Result<()> {
         Self::set_len(self, length)
     }
+}
+
+/// Puts a file in place, whole and durable, whatever was there.
+pub(super) fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    static UNIQUE: AtomicU64 = AtomicU64::new(0);
+    let unique = (std::process::id(), UNIQUE.fetch_add(1, Ordering::Relaxed));
+    let temporary = path.with_extension(format!("{}.{}", unique.0, unique.1));
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, path)?;
+        sync_parent(path)
+    });
+    written.inspect_err(|_| {
+        // Nothing refers to it.
+        let _ = std::fs::remove_file(&temporary);
+    })
 }
 
 /// Makes the name of a new, renamed or deleted file durable.

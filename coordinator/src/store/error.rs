@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sqlx::error::DatabaseError;
+use sqlx::error::DatabaseError as _;
+use sqlx::sqlite::SqliteError;
 use study::{CellId, StudyId};
 
 /// A failure of the store. Cheap to clone: one failed group is reported to all that wait for it.
@@ -21,6 +22,19 @@ pub enum Error {
         dir: PathBuf,
         /// The holder, as it wrote itself into the lock file.
         pid: String,
+    },
+    /// SQLite cannot rely on the file system.
+    #[error(
+        "{} is on a file system that other machines share ({kind}), and a SQLite ledger is not safe \
+         there: choose a folder on a local disk, or keep the ledger in PostgreSQL with --ledger \
+         postgres://USER@HOST/DATABASE",
+        dir.display()
+    )]
+    Shared {
+        /// The folder.
+        dir: PathBuf,
+        /// The kind of its file system.
+        kind: String,
     },
     /// No room for what must be written.
     #[error(
@@ -82,6 +96,34 @@ pub enum Error {
         /// What SQLite or a checksum said.
         detail: String,
     },
+    /// A row of a database on a server is not what was written.
+    #[error(
+        "{ledger} is corrupted ({detail}): restore it from a backup, or drop its tables: the \
+         ledger is rebuilt from the segments then"
+    )]
+    CorruptDatabase {
+        /// The ledger.
+        ledger: String,
+        /// What a checksum said.
+        detail: String,
+    },
+    /// The segments are those of another ledger.
+    #[error(
+        "{place} does not hold the segments of this ledger: give every coordinator that shares the \
+         ledger the same shared folder, or the same --store"
+    )]
+    OtherHome {
+        /// Where segments were looked for.
+        place: String,
+    },
+    /// Another process leads by now.
+    #[error(
+        "another coordinator leads now, and this one led under epoch {epoch}: it stops; nothing acknowledged is lost"
+    )]
+    Deposed {
+        /// The epoch under which this one led.
+        epoch: i64,
+    },
     /// Any other failure of the database.
     #[error(
         "the ledger {} failed: {source}; nothing acknowledged is lost, run the same command again",
@@ -90,7 +132,7 @@ pub enum Error {
     Ledger {
         /// The ledger.
         path: PathBuf,
-        /// What SQLite said.
+        /// What the database said.
         source: Arc<sqlx::Error>,
     },
     /// The ledger was written by a later version of this program.
@@ -234,6 +276,8 @@ impl Error {
                 | Self::Permission { .. }
                 | Self::Io { .. }
                 | Self::Corrupt { .. }
+                | Self::CorruptDatabase { .. }
+                | Self::Deposed { .. }
                 | Self::Ledger { .. }
         )
     }
@@ -283,7 +327,8 @@ impl Error {
 
 /// SQLite's result code.
 fn code(error: &sqlx::Error) -> Option<i32> {
-    error.as_database_error().and_then(DatabaseError::code)?.parse().ok()
+    let error = error.as_database_error()?.try_downcast_ref::<SqliteError>()?;
+    error.code()?.parse().ok()
 }
 
 /// Attaches what was tried, and on what, to an I/O error.

@@ -1,43 +1,28 @@
 //! The files that studies name, by their BLAKE3 digest.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io;
 
 use bytes::Bytes;
 
-use super::disk::sync_parent;
 use super::error::{At, Error};
+use super::shelf::Shelf;
 
 /// Writes a file, durable under its name once this returns.
-pub(super) fn put(dir: &Path, digest: [u8; 32], bytes: &[u8]) -> Result<(), Error> {
-    static UNIQUE: AtomicU64 = AtomicU64::new(0);
-    let path = path(dir, digest);
+pub(super) fn put(shelf: &Shelf, digest: [u8; 32], bytes: &[u8]) -> Result<(), Error> {
     if blake3::hash(bytes) != digest {
+        let path = shelf.file_name(&name(digest));
         return Err(Error::File { path, problem: "was sent with another digest" });
     }
-    if get(dir, digest).is_ok() {
+    if get(shelf, digest).is_ok() {
         return Ok(());
     }
-    let temporary = path.with_extension(UNIQUE.fetch_add(1, Ordering::Relaxed).to_string());
-    let written = File::create(&temporary).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, &path)?;
-        sync_parent(&path)
-    });
-    written.map_err(|error| {
-        // Nothing refers to it.
-        let _ = std::fs::remove_file(&temporary);
-        Error::io("write", &path, bytes.len(), error)
-    })
+    shelf.put_file(&name(digest), bytes)
 }
 
 /// Reads a file and checks its digest.
-pub(super) fn get(dir: &Path, digest: [u8; 32]) -> Result<Bytes, Error> {
-    let path = path(dir, digest);
-    match std::fs::read(&path) {
+pub(super) fn get(shelf: &Shelf, digest: [u8; 32]) -> Result<Bytes, Error> {
+    let path = shelf.file_name(&name(digest));
+    match shelf.get_file(&name(digest)) {
         Ok(bytes) if blake3::hash(&bytes) == digest => Ok(bytes.into()),
         Ok(_) => Err(Error::File { path, problem: "is damaged" }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -47,31 +32,32 @@ pub(super) fn get(dir: &Path, digest: [u8; 32]) -> Result<Bytes, Error> {
     }
 }
 
-fn path(dir: &Path, digest: [u8; 32]) -> PathBuf {
-    dir.join("files").join(blake3::Hash::from_bytes(digest).to_hex().as_str())
+fn name(digest: [u8; 32]) -> String {
+    blake3::Hash::from_bytes(digest).to_hex().to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::location::RecordsAt;
 
     #[test]
     fn only_what_has_the_digest() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("files")).unwrap();
+        let shelf = &Shelf::open(dir.path(), &RecordsAt::Folder).unwrap();
         let digest = *blake3::hash(b"points").as_bytes();
         let problem = |result: Result<_, Error>| match result {
             Err(Error::File { problem, .. }) => problem,
             other => panic!("{other:?}"),
         };
-        assert_eq!(problem(get(dir.path(), digest)), "is missing");
-        assert!(put(dir.path(), digest, b"other").is_err());
-        put(dir.path(), digest, b"points").unwrap();
-        assert_eq!(get(dir.path(), digest).unwrap(), &b"points"[..]);
-        std::fs::write(path(dir.path(), digest), b"pointz").unwrap();
-        assert_eq!(problem(get(dir.path(), digest)), "is damaged");
-        put(dir.path(), digest, b"points").unwrap();
-        assert_eq!(get(dir.path(), digest).unwrap(), &b"points"[..]);
+        assert_eq!(problem(get(shelf, digest)), "is missing");
+        assert!(put(shelf, digest, b"other").is_err());
+        put(shelf, digest, b"points").unwrap();
+        assert_eq!(get(shelf, digest).unwrap(), &b"points"[..]);
+        std::fs::write(shelf.file_name(&name(digest)), b"pointz").unwrap();
+        assert_eq!(problem(get(shelf, digest)), "is damaged");
+        put(shelf, digest, b"points").unwrap();
+        assert_eq!(get(shelf, digest).unwrap(), &b"points"[..]);
         assert_eq!(std::fs::read_dir(dir.path().join("files")).unwrap().count(), 1);
     }
 }

@@ -2,52 +2,64 @@
 //!
 //! A shard is acknowledged when its records are synced in a segment and its row is committed in
 //! the ledger, in this order; an acknowledged shard is there after any crash, and one that was
-//! not is either there in full or not at all. One process has a folder at a time.
+//! not is either there in full or not at all. One process has a folder at a time; where the ledger is
+//! in PostgreSQL, one process leads.
 //!
 //! ```text
 //! DIR/lock              the holder's process id, locked
 //! DIR/ledger.db         which shards are durable, and where (SQLite)
-//! DIR/segments/*.seg    records and all that the ledger is rebuilt from
+//! DIR/segments/*.seg    EPOCH-NUMBER: records and all that the ledger is rebuilt from
 //! DIR/files/<digest>    what studies name
 //! ```
 
 mod body;
 mod committer;
+mod dataset;
 mod disk;
 mod error;
 mod files;
 mod frame;
 mod ledger;
+mod location;
 mod lock;
+mod mount;
+mod opening;
 mod reader;
 mod rebuild;
 mod recovery;
+mod remote;
 mod row;
 mod scan;
 mod segment;
+mod shelf;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use study::{CellId, StudyId};
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
-use body::Origin;
 use committer::Committer;
-use disk::{Disk, FileSystem};
+use disk::Disk;
 use error::At;
-use ledger::Ledger;
+use ledger::{Lead, Ledger};
 use lock::Lock;
+use opening::Opened;
 use segment::Segments;
+use shelf::Shelf;
 use writer::Change;
 
+pub(crate) use dataset::names;
+pub use dataset::{fetch_dataset, publish_dataset};
 pub use error::Error;
 pub use frame::MAX_PAYLOAD;
+pub use location::{Bucket, LedgerAt, LocationError, Postgres, RecordsAt, Storage};
 pub use reader::Reader;
 pub use row::{
     Check, Committed, DamagedShard, Death, Held, Place, SealedCell, ShardRow, State, StoredShard,
@@ -82,78 +94,87 @@ pub struct Recovered {
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
-    dir: PathBuf,
+    shelf: Shelf,
     ledger: Ledger,
     writer: Writer,
     thread: JoinHandle<()>,
-    lock: Arc<Lock>,
+    lead: Option<Lead>,
+    lock: Option<Arc<Lock>>,
 }
 
 impl Store {
     /// Opens or creates the store in a folder, recovers what a crash left behind, and starts the
     /// writer.
     pub async fn open(dir: &Path, options: Options<'_>) -> Result<(Self, Recovered), Error> {
-        Self::open_on(dir, options, (Box::new(FileSystem), segment::SIZE)).await
+        Self::open_at(dir, &Storage::default(), options).await
+    }
+
+    /// The same for a store of which a part is kept elsewhere. With PostgreSQL this waits, for as
+    /// long as it takes, until this process leads.
+    pub async fn open_at(
+        dir: &Path,
+        storage: &Storage,
+        options: Options<'_>,
+    ) -> Result<(Self, Recovered), Error> {
+        Self::open_on(dir, storage, options, None).await
     }
 
     async fn open_on(
         dir: &Path,
+        storage: &Storage,
         options: Options<'_>,
-        disk: (Box<dyn Disk>, u64),
+        disk: Option<(Box<dyn Disk>, u64)>,
     ) -> Result<(Self, Recovered), Error> {
-        for folder in [dir.join("segments"), dir.join("files")] {
-            std::fs::create_dir_all(&folder).at("create", &folder)?;
-        }
-        let lock = Arc::new(Lock::take(dir)?);
-        let mut recovered = Recovered::default();
-        let last = segment::list(dir)?.last().copied();
-        let path = dir.join("ledger.db");
-        if last.is_some() && std::fs::metadata(&path).map_or(0, |file| file.len()) == 0 {
-            rebuild::rebuild(dir, &path).await?;
-            recovered.rebuilt = true;
-        }
-        let ledger = Ledger::open(&path).await?;
-        if let Some(last) = last.filter(|_| !recovered.rebuilt) {
-            // An older ledger would take the newer segments for garbage.
-            let dir = dir.to_path_buf();
-            let newest = blocking(move || recovery::restarts(&dir, last)).await?;
-            if ledger.restarts().await? < newest.max(1) {
-                let detail = "it is older than the segments".to_owned();
-                return Err(Error::Corrupt { path, detail });
-            }
-        }
-        let origin = register(dir, &ledger, options).await?;
+        let (folder, records) = (dir.to_path_buf(), storage.records.clone());
+        let shelf = blocking(move || Shelf::open(&folder, &records)).await?;
+        let opened = opening::open(dir, &shelf, &storage.ledger, options).await?;
+        let Opened { ledger, origin, rebuilt, lead, lock } = opened;
+        let mut recovered = Recovered { rebuilt, ..Recovered::default() };
         recovered.first_epoch = u64::from(origin.restarts) << 32;
-        recovered.damaged = recovery::verify(dir, &ledger).await?;
-        if let Some(last) = last {
-            let dir = dir.to_path_buf();
-            recovered.torn_bytes = blocking(move || recovery::cut(&dir, last)).await?;
-        }
+        recovered.damaged = recovery::verify(&shelf, &ledger).await?;
         recovered.studies = ledger.studies().await?;
-        let next = last.map_or(1, |last| last + 1);
-        let mut segments = Segments::new(dir, disk, origin, next, recovered.studies.clone());
-        // This run's origin must be on disk before a lease of it is out.
-        segments.reserve(0).map_err(|failure| failure.0)?;
-        let store = Self::start(dir, segments, ledger, lock)?;
+        let disk = disk.unwrap_or_else(|| shelf.disk());
+        let mut segments = Segments::new(shelf.dir(), disk, origin, recovered.studies.clone());
+        let there = shelf.clone();
+        let carried = blocking(move || {
+            let last = there.list()?.last().copied();
+            let torn_bytes = last.map_or(Ok(0), |last| recovery::cut(&there, last))?;
+            // This run's origin must be on disk before a lease of it is out.
+            segments.carry().map_err(|failure| failure.0)?;
+            Ok((segments, torn_bytes))
+        });
+        let segments;
+        (segments, recovered.torn_bytes) = carried.await?;
+        let store = Self::start(shelf, segments, ledger, lead, lock.map(Arc::new))?;
         store.writer.prune().await?;
         Ok((store, recovered))
     }
 
     fn start(
-        dir: &Path,
+        shelf: Shelf,
         segments: Segments,
         ledger: Ledger,
-        lock: Arc<Lock>,
+        lead: Option<Lead>,
+        lock: Option<Arc<Lock>>,
     ) -> Result<Self, Error> {
-        let dir = dir.to_path_buf();
         let (writer, messages) = Writer::new();
-        let task = Committer::new(dir.clone(), segments, ledger.clone(), Arc::clone(&lock));
+        let task = Committer::new(shelf.clone(), segments, ledger.clone(), lock.clone());
         let runtime = Handle::current();
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || runtime.block_on(task.run(messages)))
-            .at("start a thread for", &dir)?;
-        Ok(Self { dir, ledger, writer, thread, lock })
+            .at("start a thread for", &shelf.name())?;
+        Ok(Self { shelf, ledger, writer, thread, lead, lock })
+    }
+
+    /// Gives up the lead, if there is one: a standby takes over at once. Nothing can be written then.
+    pub async fn resign(&self) -> Result<(), Error> {
+        self.ledger.resign().await
+    }
+
+    /// Cancelled once this process must not write any more, because another leads.
+    pub fn lost(&self) -> CancellationToken {
+        self.lead.as_ref().map(Lead::lost).unwrap_or_default()
     }
 
     /// Puts a study, or its grown definition; it is active then. Its files must have been put.
@@ -202,7 +223,7 @@ impl Store {
 
     /// Notes how often a range has killed its worker.
     pub async fn record_death(&self, study: StudyId, death: &Death) -> Result<(), Error> {
-        let mut write = self.ledger.write().await;
+        let mut write = self.ledger.write().await?;
         let mut group = write.group().await?;
         group.put_death(study, death).await?;
         group.commit().await
@@ -215,7 +236,7 @@ impl Store {
 
     /// Notes the outcome of a second computation.
     pub async fn record_check(&self, study: StudyId, check: &Check) -> Result<(), Error> {
-        let mut write = self.ledger.write().await;
+        let mut write = self.ledger.write().await?;
         let mut group = write.group().await?;
         group.put_check(study, check).await?;
         group.commit().await
@@ -228,14 +249,14 @@ impl Store {
 
     /// Keeps a file under its digest.
     pub async fn put_file(&self, digest: [u8; 32], bytes: Bytes) -> Result<(), Error> {
-        let dir = self.dir.clone();
-        blocking(move || files::put(&dir, digest, &bytes)).await
+        let shelf = self.shelf.clone();
+        blocking(move || files::put(&shelf, digest, &bytes)).await
     }
 
     /// The file that has a digest.
     pub async fn file(&self, digest: [u8; 32]) -> Result<Bytes, Error> {
-        let dir = self.dir.clone();
-        blocking(move || files::get(&dir, digest)).await
+        let shelf = self.shelf.clone();
+        blocking(move || files::get(&shelf, digest)).await
     }
 
     /// A handle for writing records.
@@ -245,7 +266,7 @@ impl Store {
 
     /// A reader of records.
     pub fn reader(&self) -> Reader {
-        Reader::new(&self.dir)
+        Reader::new(self.shelf.clone())
     }
 
     /// Ends the writer after what is queued, and closes the ledger. A store that is dropped
@@ -255,6 +276,8 @@ impl Store {
         let ended = tokio::task::spawn_blocking(move || self.thread.join());
         // A writer that panicked has told every caller already.
         let _ = ended.await;
+        self.ledger.resign().await?;
+        drop(self.lead);
         self.ledger.close().await?;
         drop(self.lock);
         Ok(())
@@ -264,11 +287,20 @@ impl Store {
 /// Studies and their shards in a folder that another process may have open; `None` where there is no
 /// ledger. Nothing of it is changed.
 pub async fn peek(dir: &Path) -> Result<Option<Vec<(StoredStudy, Vec<StoredShard>)>>, Error> {
+    peek_at(dir, &LedgerAt::Folder).await
+}
+
+/// The same for a ledger that may be in a database.
+pub async fn peek_at(
+    dir: &Path,
+    at: &LedgerAt,
+) -> Result<Option<Vec<(StoredStudy, Vec<StoredShard>)>>, Error> {
     let path = dir.join("ledger.db");
-    if !path.exists() {
-        return Ok(None);
-    }
-    let ledger = Ledger::open(&path).await?;
+    let ledger = match at {
+        LedgerAt::Postgres(at) => Ledger::postgres(at).await?,
+        LedgerAt::Folder if path.exists() => Ledger::open(&path).await?,
+        LedgerAt::Folder => return Ok(None),
+    };
     let mut studies = Vec::new();
     for study in ledger.studies().await? {
         let shards = ledger.shards(study.id).await?;
@@ -276,16 +308,6 @@ pub async fn peek(dir: &Path) -> Result<Option<Vec<(StoredStudy, Vec<StoredShard
     }
     ledger.close().await?;
     Ok(Some(studies))
-}
-
-/// Pins a new store to this program's numerics, or refuses another one's; counts this opening.
-async fn register(dir: &Path, ledger: &Ledger, options: Options<'_>) -> Result<Origin, Error> {
-    let running = options.numerics.to_owned();
-    if let Some(stored) = ledger.numerics().await?.filter(|stored| *stored != running) {
-        return Err(Error::OtherNumerics { dir: dir.to_path_buf(), stored, running });
-    }
-    let version = options.version.to_owned();
-    ledger.register(Origin { numerics: running, version, restarts: 1 }).await
 }
 
 /// Runs what blocks on a thread where that is fine.

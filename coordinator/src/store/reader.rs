@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
 use super::error::{At, Error};
 use super::frame::{HEAD, Head, Kind, MAX_PAYLOAD};
 use super::row::{Held, Place, StoredShard};
-use super::segment;
+use super::shelf::Shelf;
 
 /// Files kept open.
 const OPEN: usize = 64;
@@ -18,13 +17,13 @@ const OPEN: usize = 64;
 /// Reads shards. File operations block: use it on a thread where that is fine.
 #[derive(Debug)]
 pub struct Reader {
-    dir: PathBuf,
-    files: HashMap<u32, File>,
+    shelf: Shelf,
+    files: HashMap<u64, File>,
 }
 
 impl Reader {
-    pub(super) fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_path_buf(), files: HashMap::new() }
+    pub(super) fn new(shelf: Shelf) -> Self {
+        Self { shelf, files: HashMap::new() }
     }
 
     /// The batches of a live shard in the order in which they were appended.
@@ -49,8 +48,8 @@ impl Reader {
     }
 
     fn frame(&mut self, token: u64, place: Place) -> Result<Bytes, Error> {
-        let path = segment::path(&self.dir, place.segment);
-        let bytes = match self.bytes(&path, place) {
+        let path = self.shelf.path(place.segment);
+        let bytes = match self.bytes(place) {
             Ok(bytes) => Some(bytes),
             Err(error) if gone(&error) => None,
             Err(error) => return Err(error).at("read", &path),
@@ -59,12 +58,12 @@ impl Reader {
         payload.ok_or(Error::Damaged { path, offset: place.offset })
     }
 
-    fn bytes(&mut self, path: &Path, place: Place) -> io::Result<Vec<u8>> {
+    fn bytes(&mut self, place: Place) -> io::Result<Vec<u8>> {
         if !self.files.contains_key(&place.segment) {
             if self.files.len() >= OPEN {
                 self.files.clear();
             }
-            self.files.insert(place.segment, File::open(path)?);
+            self.files.insert(place.segment, File::open(self.shelf.file(place.segment)?)?);
         }
         let mut file = &self.files[&place.segment];
         file.seek(SeekFrom::Start(place.offset))?;

@@ -6,7 +6,6 @@
 //! sealed and whose segments are deleted, deaths, and checks. Shards of a forgotten cell may come
 //! back, with the checkpoints for which they were forgotten.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,8 @@ use super::error::{At, Error};
 use super::frame::Kind;
 use super::ledger::{Group, Ledger};
 use super::row::{Held, StoredShard, StoredStudy};
-use super::scan::Scan;
+use super::scan::{Frame, Scan};
+use super::shelf::Shelf;
 use super::{blocking, segment};
 
 /// What a segment says about the store.
@@ -29,26 +29,13 @@ enum Event {
 }
 
 /// Writes a new ledger beside the segments, and puts it in place once it is complete.
-pub(super) async fn rebuild(dir: &Path, path: &Path) -> Result<(), Error> {
+pub(super) async fn rebuild(shelf: &Shelf, path: &Path) -> Result<(), Error> {
     let temporary = path.with_extension("rebuild");
     remove(&temporary)?;
     let ledger = Ledger::open(&temporary).await?;
-    let mut origin: Option<Origin> = None;
-    let mut write = ledger.write().await;
+    let mut write = ledger.write().await?;
     let mut group = write.group().await?;
-    for number in segment::list(dir)? {
-        let path = segment::path(dir, number);
-        for event in blocking(move || events(&path)).await? {
-            match event {
-                Event::Origin(found) => {
-                    let restarts = origin.map_or(0, |origin| origin.restarts).max(found.restarts);
-                    origin = Some(Origin { restarts, ..found });
-                }
-                Event::Study(study) => group.put_study(&study).await?,
-                Event::Commit(shard) => replay(&mut group, shard, number).await?,
-            }
-        }
-    }
+    let origin = replay(shelf, &mut group).await?;
     group.commit().await?;
     drop(write);
     if let Some(origin) = origin {
@@ -61,7 +48,39 @@ pub(super) async fn rebuild(dir: &Path, path: &Path) -> Result<(), Error> {
     sync_parent(path).at("sync the folder of", path)
 }
 
-async fn replay(group: &mut Group<'_>, shard: StoredShard, segment: u32) -> Result<(), Error> {
+/// Puts all that the segments say into an empty ledger, and returns whose they are. Studies come
+/// first: a segment with their shards may be older than the one that carries them.
+pub(super) async fn replay(shelf: &Shelf, group: &mut Group<'_>) -> Result<Option<Origin>, Error> {
+    let there = shelf.clone();
+    let numbers = blocking(move || there.list()).await?;
+    let mut origin: Option<Origin> = None;
+    for &number in &numbers {
+        for event in events(shelf, number, |kind| kind != Kind::Commit).await? {
+            match event {
+                Event::Origin(found) => {
+                    let restarts = origin.map_or(0, |origin| origin.restarts).max(found.restarts);
+                    origin = Some(Origin { restarts, ..found });
+                }
+                Event::Study(study) => group.put_study(&study).await?,
+                Event::Commit(_) => {}
+            }
+        }
+        // The name says it where the frame is damaged.
+        origin.iter_mut().for_each(|origin| {
+            origin.restarts = origin.restarts.max(segment::epoch(number));
+        });
+    }
+    for number in numbers {
+        for event in events(shelf, number, |kind| kind == Kind::Commit).await? {
+            if let Event::Commit(shard) = event {
+                take(group, shard, number).await?;
+            }
+        }
+    }
+    Ok(origin)
+}
+
+async fn take(group: &mut Group<'_>, shard: StoredShard, segment: u64) -> Result<(), Error> {
     let Held::Live(places) = &shard.held else { return Ok(()) };
     match group.replace(&shard, places, segment).await {
         // Its definition is damaged: without it the shard is of no use.
@@ -70,19 +89,30 @@ async fn replay(group: &mut Group<'_>, shard: StoredShard, segment: u32) -> Resu
     }
 }
 
-fn events(path: &Path) -> Result<Vec<Event>, Error> {
-    let mut scan = Scan::new(File::open(path).at("open", path)?);
-    let mut events = Vec::new();
-    while let Some(frame) = scan.next().at("read", path)? {
-        let bytes = frame.payload;
-        events.extend(match frame.kind {
-            Kind::Origin => Origin::decode(bytes).ok().map(Event::Origin),
-            Kind::Study => decoded(body::Study::decode(bytes), body::Study::stored, Event::Study),
-            Kind::Commit => decoded(Commit::decode(bytes), Commit::stored, Event::Commit),
-            Kind::Payload => None,
-        });
+/// What the frames of some kinds say.
+async fn events(shelf: &Shelf, number: u64, wanted: fn(Kind) -> bool) -> Result<Vec<Event>, Error> {
+    let shelf = shelf.clone();
+    blocking(move || {
+        let mut scan = Scan::new(shelf.read(number)?);
+        let mut events = Vec::new();
+        while let Some(frame) = scan.next().at("read", &shelf.path(number))? {
+            events.extend(
+                Some(frame).filter(|frame| wanted(frame.kind)).and_then(|frame| event(&frame)),
+            );
+        }
+        Ok(events)
+    })
+    .await
+}
+
+fn event(frame: &Frame<'_>) -> Option<Event> {
+    let bytes = frame.payload;
+    match frame.kind {
+        Kind::Origin => Origin::decode(bytes).ok().map(Event::Origin),
+        Kind::Study => decoded(body::Study::decode(bytes), body::Study::stored, Event::Study),
+        Kind::Commit => decoded(Commit::decode(bytes), Commit::stored, Event::Commit),
+        Kind::Payload => None,
     }
-    Ok(events)
 }
 
 fn decoded<T, U>(

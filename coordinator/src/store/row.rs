@@ -33,8 +33,8 @@ pub struct ShardRow {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, prost::Message)]
 pub struct Place {
     /// The segment's number.
-    #[prost(uint32, tag = "1")]
-    pub segment: u32,
+    #[prost(uint64, tag = "1")]
+    pub segment: u64,
     /// Where the frame begins.
     #[prost(uint64, tag = "2")]
     pub offset: u64,

@@ -3,6 +3,9 @@
 //! Frames are staged in memory, flushed by one append, and durable after `sync`. A failed append
 //! is rolled back; after a failed sync the segment is given up at its last durable length,
 //! because nothing is known about what followed, and the next frame starts a new segment.
+//!
+//! A segment's number has the epoch of its writer in the upper half, so that no two writers ever
+//! have a segment in common, and order by number is order in time.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +23,7 @@ pub(super) const SIZE: u64 = 256 << 20;
 /// What has been lost: frames of `segment` at or behind `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lost {
-    pub(super) segment: u32,
+    pub(super) segment: u64,
     pub(super) from: u64,
 }
 
@@ -34,7 +37,7 @@ impl Lost {
 pub(super) type Failure = Box<(Error, Option<Lost>)>;
 
 struct Active {
-    number: u32,
+    number: u64,
     path: PathBuf,
     log: Box<dyn Log>,
     length: u64,
@@ -47,11 +50,13 @@ pub(super) struct Segments {
     disk: Box<dyn Disk>,
     size: u64,
     origin: Origin,
-    next: u32,
+    next: u64,
     active: Option<Active>,
     staged: Vec<u8>,
-    /// Every segment begins with all studies, so that older ones can be deleted.
+    /// Every segment begins with all studies, so that older ones can be deleted; of segments that
+    /// are made durable as a whole, and are many, only the one that carries them.
     pub(super) studies: Vec<StoredStudy>,
+    carrier: Option<u64>,
 }
 
 impl Segments {
@@ -59,20 +64,51 @@ impl Segments {
         dir: &Path,
         (disk, size): (Box<dyn Disk>, u64),
         origin: Origin,
-        next: u32,
         studies: Vec<StoredStudy>,
     ) -> Self {
         let dir = dir.to_path_buf();
-        Self { dir, disk, size, origin, next, active: None, staged: Vec::new(), studies }
+        let next = (u64::from(origin.restarts) << 32) + 1;
+        Self {
+            dir,
+            disk,
+            size,
+            origin,
+            next,
+            active: None,
+            staged: Vec::new(),
+            studies,
+            carrier: None,
+        }
     }
 
-    /// The number of the segment that is being written.
-    pub(super) fn active(&self) -> Option<u32> {
-        self.active.as_ref().map(|active| active.number)
+    /// The epoch of this writer.
+    pub(super) fn epoch(&self) -> u32 {
+        self.origin.restarts
+    }
+
+    /// Whether a segment has to stay, whatever shards live in it.
+    pub(super) fn needs(&self, number: u64) -> bool {
+        let active = self.active.as_ref().map(|active| active.number);
+        Some(number) == active || Some(number) == self.carrier
+    }
+
+    /// Makes sure that origin and studies are durable in a segment that stays.
+    pub(super) fn carry(&mut self) -> Result<(), Failure> {
+        if !self.disk.is_whole() {
+            return self.reserve(0).map(|_| ());
+        }
+        self.flush()?;
+        self.sync()?;
+        let before = self.carrier.take();
+        let number = self.start().map_err(|error| Box::new((error, None)))?;
+        self.carrier = before;
+        self.sync()?;
+        self.carrier = Some(number);
+        Ok(())
     }
 
     /// Makes sure that frames with `bytes` in all fit into one segment, and says which.
-    pub(super) fn reserve(&mut self, bytes: usize) -> Result<u32, Failure> {
+    pub(super) fn reserve(&mut self, bytes: usize) -> Result<u64, Failure> {
         let staged = (self.staged.len() + bytes) as u64;
         if self.active.as_ref().is_some_and(|active| active.length + staged > self.size) {
             self.flush()?;
@@ -130,6 +166,7 @@ impl Segments {
         match active.log.sync() {
             Ok(()) => {
                 active.durable = active.length;
+                self.active.take_if(|_| self.disk.is_whole());
                 Ok(())
             }
             Err(error) => {
@@ -147,18 +184,22 @@ impl Segments {
         Some(Lost { segment: active.number, from: active.durable })
     }
 
-    fn start(&mut self) -> Result<u32, Error> {
+    fn start(&mut self) -> Result<u64, Error> {
         let number = self.next;
         let path = path(&self.dir, number);
         let mut bytes = HEADER.to_vec();
         frame::write(&mut bytes, Kind::Origin, 0, &self.origin.encode_to_vec());
-        for study in &self.studies {
+        let whole = self.disk.is_whole();
+        let studies = if whole && self.carrier.is_some() { &[] } else { &self.studies[..] };
+        for study in studies {
             frame::write(&mut bytes, Kind::Study, 0, &body::Study::from(study).encode_to_vec());
         }
         self.next += 1;
         let begun = self.disk.create(&path).and_then(|mut log| {
             log.append(&bytes)?;
-            log.sync()?;
+            if !whole {
+                log.sync()?;
+            }
             Ok(log)
         });
         let log = begun.map_err(|error| {
@@ -167,18 +208,38 @@ impl Segments {
             Error::io("create", &path, bytes.len(), error)
         })?;
         let length = bytes.len() as u64;
-        self.active = Some(Active { number, path, log, length, durable: length });
+        let durable = if whole { 0 } else { length };
+        self.active = Some(Active { number, path, log, length, durable });
         Ok(number)
     }
 }
 
+/// The epoch of the writer of a segment.
+pub(super) fn epoch(number: u64) -> u32 {
+    (number >> 32) as u32
+}
+
 /// A segment's file.
-pub(super) fn path(dir: &Path, number: u32) -> PathBuf {
-    dir.join("segments").join(format!("{number:06}.seg"))
+pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
+    dir.join("segments").join(name(number))
+}
+
+pub(super) fn name(number: u64) -> String {
+    match epoch(number) {
+        // Of the time when there was one writer.
+        0 => format!("{number:06}.seg"),
+        epoch => format!("{epoch:06}-{:06}.seg", number as u32),
+    }
+}
+
+pub(super) fn number(name: &str) -> Option<u64> {
+    let name = name.strip_suffix(".seg")?;
+    let (epoch, sequence) = name.split_once('-').unwrap_or(("0", name));
+    Some(u64::from(epoch.parse::<u32>().ok()?) << 32 | u64::from(sequence.parse::<u32>().ok()?))
 }
 
 /// Deletes the segments that are not needed.
-pub(super) fn delete(dir: &Path, unneeded: impl Fn(u32) -> bool) -> Result<(), Error> {
+pub(super) fn delete(dir: &Path, unneeded: impl Fn(u64) -> bool) -> Result<(), Error> {
     let mut last = None;
     for number in list(dir)?.into_iter().filter(|number| unneeded(*number)) {
         let path = path(dir, number);
@@ -189,15 +250,30 @@ pub(super) fn delete(dir: &Path, unneeded: impl Fn(u32) -> bool) -> Result<(), E
 }
 
 /// The numbers of the segments that are there, ascending.
-pub(super) fn list(dir: &Path) -> Result<Vec<u32>, Error> {
+pub(super) fn list(dir: &Path) -> Result<Vec<u64>, Error> {
     let dir = dir.join("segments");
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(&dir).at("read", &dir)? {
         let name = entry.at("read", &dir)?.file_name();
-        let number: Option<u32> =
-            name.to_str().and_then(|name| name.strip_suffix(".seg")?.parse().ok());
-        numbers.extend(number);
+        numbers.extend(name.to_str().and_then(number));
     }
     numbers.sort_unstable();
     Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_numbers() {
+        for (shown, at) in [("000007.seg", 7), ("000002-000001.seg", (2 << 32) + 1)] {
+            assert_eq!(name(at), shown);
+            assert_eq!(number(shown), Some(at));
+        }
+        for other in ["000007.tmp", "lock", "a-000001.seg", "1-2-3.seg", ".seg", "99999999999.seg"]
+        {
+            assert_eq!(number(other), None, "{other}");
+        }
+    }
 }

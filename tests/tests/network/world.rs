@@ -310,6 +310,7 @@ async fn coordinate(scenario: Scenario, dir: PathBuf, running: Running) -> turmo
 fn config(scenario: &Scenario, dir: &Path) -> Config {
     Config {
         dir: dir.to_path_buf(),
+        storage: store::Storage::default(),
         listen: ([0, 0, 0, 0], wire::PORT).into(),
         metrics: None,
         token: None,

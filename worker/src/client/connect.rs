@@ -26,6 +26,9 @@ use super::{Config, Error, Secret};
 /// The longest wait for a connection, and for the answer to a registration.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The same where another coordinator may be there instead.
+const PATIENCE_AMONG_MANY: Duration = Duration::from_secs(5);
+
 /// A connection that is silent for so long is asked for a sign of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
@@ -106,6 +109,7 @@ pub(super) struct Coordinator {
     bearer: Bearer,
     connector: Connector,
     pub(super) address: String,
+    patience: Duration,
 }
 
 /// Why an attempt to join failed.
@@ -118,20 +122,26 @@ pub(super) enum Failed {
 }
 
 impl Coordinator {
+    /// All coordinators that may lead, of which there is one at least.
+    pub(super) fn all(config: &Config) -> Result<Vec<Self>, Error> {
+        let addresses: Vec<&str> = config.coordinator.split(',').map(str::trim).collect();
+        let patience = if addresses.len() > 1 { PATIENCE_AMONG_MANY } else { PATIENCE };
+        addresses.into_iter().map(|address| Self::new(config, address, patience)).collect()
+    }
+
     /// Checks what can be checked without the network.
-    pub(super) fn new(config: &Config) -> Result<Self, Error> {
+    fn new(config: &Config, address: &str, patience: Duration) -> Result<Self, Error> {
         let invalid = |error: &dyn StdError| Error::Config(chain(error));
-        let endpoint = Endpoint::from_shared(config.coordinator.clone());
+        let endpoint = Endpoint::from_shared(address.to_owned());
         let mut endpoint = endpoint
             .map_err(|error| invalid(&error))?
-            .connect_timeout(PATIENCE)
+            .connect_timeout(patience)
             .tcp_nodelay(true)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(PATIENCE)
             .keep_alive_while_idle(true);
         let encrypted = endpoint.uri().scheme_str() == Some("https");
         if encrypted != config.tls.is_some() {
-            let address = &config.coordinator;
             return Err(Error::Config(if encrypted {
                 format!(
                     "{address} needs the certificate of the authority that the coordinator uses"
@@ -152,8 +162,8 @@ impl Coordinator {
             Ok::<_, Error>(value)
         };
         let bearer = Bearer(config.token.as_ref().map(header).transpose()?);
-        let (connector, address) = (config.connector.clone(), config.coordinator.clone());
-        Ok(Self { endpoint, bearer, connector, address })
+        let (connector, address) = (config.connector.clone(), address.to_owned());
+        Ok(Self { endpoint, bearer, connector, address, patience })
     }
 
     /// Connects and registers.
@@ -163,7 +173,7 @@ impl Coordinator {
     ) -> Result<(Client, Registered), Failed> {
         let connecting = (self.connector.0)(self.endpoint.clone());
         let late_connection = |_| Failed::ForNow("no connection in time".to_owned());
-        let channel = timeout(PATIENCE, connecting).await.map_err(late_connection)?;
+        let channel = timeout(self.patience, connecting).await.map_err(late_connection)?;
         let channel = channel.map_err(|error| self.unconnected(&error))?;
         let mut client = WorkersClient::with_interceptor(channel, self.bearer.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -264,14 +274,14 @@ mod tests {
 
     #[test]
     fn a_bad_address_or_token_is_refused_without_its_text() {
-        for address in ["not an address", "https://h:1"] {
-            assert!(Coordinator::new(&config(address, None)).is_err(), "{address}");
+        for address in ["not an address", "https://h:1", "http://h:1,", "http://h:1,https://i:1"] {
+            assert!(Coordinator::all(&config(address, None)).is_err(), "{address}");
         }
         let tls = Some(ClientTls::default());
         let plain = Config { tls, ..config("http://h:1", None) };
-        assert!(Coordinator::new(&plain).is_err_and(|error| error.to_string().contains("https")));
+        assert!(Coordinator::all(&plain).is_err_and(|error| error.to_string().contains("https")));
         let token = Secret::new("geh\u{e9}im\n");
-        let Err(error) = Coordinator::new(&config("http://h:1", Some(token))) else {
+        let Err(error) = Coordinator::all(&config("http://h:1", Some(token))) else {
             panic!("the token cannot be sent");
         };
         assert!(!error.to_string().contains("geh"), "{error}");
@@ -279,7 +289,10 @@ mod tests {
 
     #[test]
     fn refusals_are_told_from_failures() {
-        let coordinator = Coordinator::new(&config("http://h:1", None)).unwrap();
+        let coordinators = Coordinator::all(&config("http://h:1, http://i:1", None)).unwrap();
+        assert_eq!(coordinators.len(), 2);
+        let coordinator = &coordinators[1];
+        assert_eq!(coordinator.address, "http://i:1");
         let for_good = |status| matches!(coordinator.refused(&status), Failed::ForGood(_));
         assert!(for_good(Status::unauthenticated("no")));
         assert!(for_good(Status::failed_precondition("other numerics")));

@@ -50,7 +50,8 @@ use session::{Around, Ended};
 /// A worker's settings.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The coordinator's address, such as `https://host:7070`.
+    /// The coordinator's address, such as `https://host:7070`. Several, with commas between them, are of
+    /// coordinators that share a ledger: the worker goes on to the next until it finds the one that leads.
     pub coordinator: String,
     /// How connections are made.
     pub connector: Connector,
@@ -170,7 +171,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<Summary,
         let slots = config.slots;
         return Err(Error::Config(format!("slots = {slots} must be from 1 to {MAX_SLOTS}")));
     }
-    let coordinator = Coordinator::new(&config)?;
+    let coordinators = Coordinator::all(&config)?;
     let mut registration = Registration {
         version: env!("CARGO_PKG_VERSION").into(),
         numerics: proof(config.cpu, config.compute).await,
@@ -186,7 +187,11 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<Summary,
     let mut summary = Summary::default();
     let mut backoff = Backoff::new(&config.name);
     let mut reached = Instant::now();
-    while !shutdown.is_cancelled() {
+    let mut places = coordinators.iter().cycle();
+    let mut failures = 0;
+    while !shutdown.is_cancelled()
+        && let Some(coordinator) = places.next()
+    {
         let joined = tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
@@ -205,7 +210,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<Summary,
                         if began.elapsed() > registered.heartbeat {
                             backoff.reset();
                         }
-                        reached = Instant::now();
+                        (reached, failures) = (Instant::now(), 0);
                         why
                     }
                 }
@@ -213,12 +218,15 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<Summary,
             Err(Failed::ForGood(error)) => return Err(error),
             Err(Failed::ForNow(why)) => why,
         };
-        let wait = backoff.next();
+        failures += 1;
+        // Another may lead already: the wait is for when all have been asked.
+        let wait = if failures % coordinators.len() == 0 { backoff.next() } else { Duration::ZERO };
         let address = coordinator.address.as_str();
         tracing::warn!(address, why = lost, ?wait, "no connection to the coordinator");
         if config.patience.is_some_and(|patience| reached.elapsed() >= patience) {
             let seconds = reached.elapsed().as_secs();
-            return Err(Error::Unreachable { address: address.into(), seconds, last: lost });
+            let address = config.coordinator.clone();
+            return Err(Error::Unreachable { address, seconds, last: lost });
         }
         tokio::select! {
             biased;

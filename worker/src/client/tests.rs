@@ -54,6 +54,8 @@ struct State {
     abandoned: Vec<u64>,
     drained: bool,
     leave_when_done: bool,
+    /// So many registrations succeed; then another coordinator leads.
+    leads_for: u64,
 }
 
 impl State {
@@ -88,6 +90,7 @@ impl State {
             abandoned: vec![],
             drained: false,
             leave_when_done: true,
+            leads_for: u64::MAX,
         }
     }
 
@@ -159,6 +162,9 @@ impl Workers for Fake {
         state.registrations += 1;
         // Leases that an earlier connection was given too late to hear of them.
         state.forget();
+        if state.registrations > state.leads_for {
+            return Err(Status::unavailable("standby"));
+        }
         let given = request.metadata().get("authorization").map(|v| v.to_str().unwrap().to_owned());
         if given.as_deref() != state.token {
             return Err(Status::unauthenticated("wrong token"));
@@ -330,6 +336,22 @@ async fn a_lost_connection_loses_nothing() {
     let state = fake.0.lock().unwrap();
     assert_eq!(state.registrations, 4);
     digest(&state, 0..200);
+}
+
+#[tokio::test]
+async fn a_worker_goes_on_to_the_coordinator_that_leads() {
+    // The first leads until its stream breaks, the second never, the third takes over.
+    let (first, one, _cache) =
+        serve(State { breaks: 1, leads_for: 1, ..State::new(200, 20) }).await;
+    let (second, two, _) = serve(State { leads_for: 0, ..State::new(200, 20) }).await;
+    let (third, three, _) = serve(State::new(200, 20)).await;
+    let coordinator = [&one, &two, &three].map(|config| config.coordinator.as_str()).join(", ");
+    let summary = run(Config { coordinator, ..one }, CancellationToken::new()).await.unwrap();
+    assert_eq!(summary.reconnects, 1);
+    digest(&third.0.lock().unwrap(), 0..200);
+    assert_eq!(first.0.lock().unwrap().registrations, 1);
+    let second = second.0.lock().unwrap();
+    assert!(second.registrations == 1 && second.committed.is_empty());
 }
 
 #[tokio::test]

@@ -6,16 +6,19 @@
 use std::collections::HashSet;
 
 use prost::Message;
-use sqlx::{QueryBuilder, Row, Sqlite, query};
 
-use super::decode::{Entry, Sql, entry};
+use super::decode::{Entry, entry, unsigned};
 use super::group::Group;
+use super::sql::{Sql, Value, values};
 use crate::store::body::{self, Places};
 use crate::store::error::Error;
 use crate::store::row::{Committed, Place, ShardRow, StoredShard};
 
-/// Rows per statement: SQLite takes 32766 parameters.
+/// Rows per statement: SQLite takes 32766 parameters, and PostgreSQL 65535.
 const ROWS: usize = 1000;
+
+/// Parameters of a row.
+const COLUMNS: usize = 15;
 
 /// A shard that asks for admission.
 #[derive(Clone, Copy)]
@@ -31,7 +34,7 @@ impl Group<'_> {
     pub(in crate::store) async fn admit(
         &mut self,
         candidates: &[Candidate<'_>],
-        last: u32,
+        last: u64,
     ) -> Result<Vec<Result<Committed, Error>>, Error> {
         let mut taken = HashSet::new();
         for some in disjoint(candidates).chunks(ROWS) {
@@ -52,7 +55,7 @@ impl Group<'_> {
     }
 
     /// Takes one shard, or says why not.
-    async fn settle(&mut self, candidate: &Candidate<'_>, last: u32) -> Result<Committed, Error> {
+    async fn settle(&mut self, candidate: &Candidate<'_>, last: u64) -> Result<Committed, Error> {
         let row = candidate.row;
         bounds(row)?;
         let study = self.number(row.study).await?;
@@ -78,95 +81,102 @@ impl Group<'_> {
         &mut self,
         shard: &StoredShard,
         places: &[Place],
-        last: u32,
+        last: u64,
     ) -> Result<(), Error> {
         let row = &shard.row;
         let study = self.number(row.study).await?;
         let (first, past) = bounds(row)?;
-        let deleted = query(
-            "DELETE FROM shards WHERE study = ?1 AND cell = ?2 \
-             AND ((first < ?4 AND past > ?3) OR checkpoints <> ?5)",
+        self.run(
+            "DELETE FROM shards WHERE study = $1 AND cell = $2 \
+             AND ((first < $4 AND past > $3) OR checkpoints <> $5)",
+            values![study, row.cell.0, first, past, &row.checkpoints[..]],
         )
-        .bind(study)
-        .bind(row.cell.0.cast_signed())
-        .bind(first)
-        .bind(past)
-        .bind(&row.checkpoints[..])
-        .execute(&mut *self.transaction)
-        .await;
-        deleted.map_err(|error| self.sql(error))?;
+        .await?;
         self.insert(&[Candidate { token: shard.token, row, places }], last).await.map(|_| ())
     }
 
     /// The last shard that begins before the row's end, and the first that does not: as shards
     /// do not overlap, no other can be in the way.
     async fn neighbours(&mut self, study: i64, row: &ShardRow) -> Result<Vec<ShardRow>, Error> {
-        let rows = query(
-            "SELECT * FROM (SELECT ?4 AS study_id, * FROM shards \
-                 WHERE study = ?1 AND cell = ?2 AND first < ?3 ORDER BY first DESC LIMIT 1) \
-             UNION ALL SELECT * FROM (SELECT ?4 AS study_id, * FROM shards \
-                 WHERE study = ?1 AND cell = ?2 AND first >= ?3 ORDER BY first LIMIT 1)",
-        )
-        .bind(study)
-        .bind(row.cell.0.cast_signed())
-        .bind(bounds(row)?.1)
-        .bind(&row.study.0[..])
-        .fetch_all(&mut *self.transaction)
-        .await;
-        let entries: Sql<Vec<Entry>> = rows.and_then(|rows| rows.iter().map(entry).collect());
-        let entries = entries.map_err(|error| self.sql(error))?;
+        let rows = self.rows(
+            "SELECT * FROM (SELECT $4 AS study_id, shards.* FROM shards \
+                 WHERE study = $1 AND cell = $2 AND first < $3 ORDER BY first DESC LIMIT 1) AS before \
+             UNION ALL SELECT * FROM (SELECT $4 AS study_id, shards.* FROM shards \
+                 WHERE study = $1 AND cell = $2 AND first >= $3 ORDER BY first LIMIT 1) AS behind",
+            values![study, row.cell.0, bounds(row)?.1, &row.study.0[..]],
+        );
+        let entries: Sql<Vec<Entry>> = rows.await?.iter().map(entry).collect();
+        let entries = self.decoded(entries)?;
         Ok(entries.into_iter().map(|entry| entry.shard.row).collect())
     }
 
     /// Inserts the shards that nothing is in the way of, and returns their tokens.
-    async fn insert(&mut self, candidates: &[Candidate<'_>], last: u32) -> Result<Vec<u64>, Error> {
-        let mut statement = QueryBuilder::<Sqlite>::new(
-            "WITH new (study, cell, first, past, token, checkpoints, digest, tally, records, \
-                 worker, seconds, checksum, places, low_segment, high_segment) AS (",
-        );
-        statement.push_values(candidates, |mut values, candidate| {
-            let row = candidate.row;
-            let commit = body::Commit::new(candidate.token, row, Vec::new());
-            let low = candidate.places.iter().map(|place| place.segment).min().unwrap_or(last);
-            values
-                .push_bind(row.study.0.to_vec())
-                .push_bind(row.cell.0.cast_signed())
-                .push_bind(row.range.start.cast_signed())
-                .push_bind(row.range.end.cast_signed())
-                .push_bind(candidate.token.cast_signed())
-                .push_bind(row.checkpoints.to_vec())
-                .push_bind(row.digest.to_vec())
-                .push_bind(row.tally.to_vec())
-                .push_bind(row.records.cast_signed())
-                .push_bind(row.worker.clone())
-                .push_bind(row.seconds)
-                .push_bind(body::checksum(&commit).to_vec())
-                .push_bind(Places { places: candidate.places.to_vec() }.encode_to_vec())
-                .push_bind(low)
-                .push_bind(last);
-        });
-        statement.push(
-            ") INSERT INTO shards (study, cell, first, past, token, checkpoints, digest, tally, \
-                 records, worker, seconds, checksum, places, low_segment, high_segment) \
-             SELECT studies.number, cell, first, past, token, checkpoints, digest, tally, records, \
-                 worker, seconds, new.checksum, places, low_segment, high_segment \
-             FROM new JOIN studies ON studies.id = new.study \
-             WHERE NOT EXISTS (SELECT 1 FROM (SELECT past, checkpoints FROM shards \
-                     WHERE study = studies.number AND cell = new.cell AND first < new.past \
-                     ORDER BY first DESC LIMIT 1) AS before \
-                 WHERE before.past > new.first OR before.checkpoints <> new.checkpoints) \
-             AND NOT EXISTS (SELECT 1 FROM (SELECT checkpoints FROM shards \
-                     WHERE study = studies.number AND cell = new.cell AND first >= new.past \
-                     ORDER BY first LIMIT 1) AS behind \
-                 WHERE behind.checkpoints <> new.checkpoints) \
-             RETURNING token",
-        );
-        let rows = statement.build().persistent(false).fetch_all(&mut *self.transaction).await;
-        let tokens: Sql<Vec<i64>> =
-            rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
-        let tokens = tokens.map_err(|error| self.sql(error))?;
-        Ok(tokens.into_iter().map(i64::cast_unsigned).collect())
+    async fn insert(&mut self, candidates: &[Candidate<'_>], last: u64) -> Result<Vec<u64>, Error> {
+        let mut values = Vec::with_capacity(candidates.len() * COLUMNS);
+        for candidate in candidates {
+            values.extend(columns(candidate, last));
+        }
+        let rows = self.rows_of(|mark| insertion(mark, candidates.len()), values).await?;
+        let tokens: Sql<Vec<u64>> = rows.iter().map(|row| unsigned(row, "token")).collect();
+        self.decoded(tokens)
     }
+}
+
+/// A shard's row, column by column.
+fn columns(candidate: &Candidate<'_>, last: u64) -> [Value; COLUMNS] {
+    let row = candidate.row;
+    let commit = body::Commit::new(candidate.token, row, Vec::new());
+    let low = candidate.places.iter().map(|place| place.segment).min().unwrap_or(last);
+    [
+        row.study.0[..].into(),
+        row.cell.0.into(),
+        row.range.start.into(),
+        row.range.end.into(),
+        candidate.token.into(),
+        row.checkpoints[..].into(),
+        row.digest[..].into(),
+        row.tally[..].into(),
+        row.records.into(),
+        row.worker.as_str().into(),
+        row.seconds.into(),
+        body::checksum(&commit)[..].into(),
+        Places { places: candidate.places.to_vec() }.encode_to_vec().into(),
+        low.into(),
+        last.into(),
+    ]
+}
+
+/// The statement that inserts so many rows where nothing is in their way.
+fn insertion(mark: char, rows: usize) -> String {
+    let mut text = "WITH new (study, cell, first, past, token, checkpoints, digest, tally, \
+             records, worker, seconds, checksum, places, low_segment, high_segment) AS (VALUES "
+        .to_owned();
+    for place in 0..rows * COLUMNS {
+        text.push_str(match (place, place % COLUMNS) {
+            (0, _) => "(",
+            (_, 0) => "), (",
+            _ => ", ",
+        });
+        text.push(mark);
+        text.push_str(&(place + 1).to_string());
+    }
+    text.push_str(
+        ")) INSERT INTO shards (study, cell, first, past, token, checkpoints, digest, tally, \
+             records, worker, seconds, checksum, places, low_segment, high_segment) \
+         SELECT studies.number, cell, first, past, token, checkpoints, digest, tally, records, \
+             worker, seconds, new.checksum, places, low_segment, high_segment \
+         FROM new JOIN studies ON studies.id = new.study \
+         WHERE NOT EXISTS (SELECT 1 FROM (SELECT past, checkpoints FROM shards \
+                 WHERE study = studies.number AND cell = new.cell AND first < new.past \
+                 ORDER BY first DESC LIMIT 1) AS before \
+             WHERE before.past > new.first OR before.checkpoints <> new.checkpoints) \
+         AND NOT EXISTS (SELECT 1 FROM (SELECT checkpoints FROM shards \
+                 WHERE study = studies.number AND cell = new.cell AND first >= new.past \
+                 ORDER BY first LIMIT 1) AS behind \
+             WHERE behind.checkpoints <> new.checkpoints) \
+         RETURNING token",
+    );
+    text
 }
 
 /// The candidates of which no two are in each other's way, as many as are easily found.

@@ -3,15 +3,12 @@
 use std::ops::Range;
 
 use prost::Message;
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
 use study::{CellId, StudyId};
 
 use super::Number;
+use super::sql::{Row, Sql};
 use crate::store::body::{self, Places};
 use crate::store::row::{DamagedShard, Held, ShardRow, StoredShard};
-
-pub(super) type Sql<T> = Result<T, sqlx::Error>;
 
 /// A shard's row, and whether it is as it was written.
 pub(in crate::store) struct Entry {
@@ -28,7 +25,7 @@ impl Entry {
     }
 }
 
-pub(super) fn entry(row: &SqliteRow) -> Sql<Entry> {
+pub(super) fn entry(row: &Row) -> Sql<Entry> {
     let (cell, range) = address(row)?;
     let shard_row = ShardRow {
         study: StudyId(bytes32(row, "study_id")?),
@@ -36,31 +33,43 @@ pub(super) fn entry(row: &SqliteRow) -> Sql<Entry> {
         range,
         checkpoints: bytes32(row, "checkpoints")?,
         digest: bytes32(row, "digest")?,
-        tally: row.try_get::<Vec<u8>, _>("tally")?.into(),
-        records: row.try_get::<i64, _>("records")?.cast_unsigned(),
-        worker: row.try_get("worker")?,
-        seconds: row.try_get("seconds")?,
+        tally: row.get::<Vec<u8>>("tally")?.into(),
+        records: unsigned(row, "records")?,
+        worker: row.get("worker")?,
+        seconds: row.get("seconds")?,
     };
-    let token = row.try_get::<i64, _>("token")?.cast_unsigned();
-    let places = row.try_get::<Option<Vec<u8>>, _>("places")?;
+    let token = unsigned(row, "token")?;
+    let places = row.get::<Option<Vec<u8>>>("places")?;
     let places = places.map(|bytes| Places::decode(&bytes[..])).transpose();
-    let checksum: Vec<u8> = row.try_get("checksum")?;
+    let checksum: Vec<u8> = row.get("checksum")?;
     let written = body::checksum(&body::Commit::new(token, &shard_row, Vec::new()));
     let sound = places.is_ok() && checksum == written;
     let held = places.ok().flatten().map_or(Held::Sealed, |places| Held::Live(places.places));
-    let number = Number(row.try_get("number")?);
+    let number = Number(row.get("number")?);
     Ok(Entry { number, shard: StoredShard { row: shard_row, token, held }, sound })
 }
 
-pub(super) fn address(row: &SqliteRow) -> Sql<(CellId, Range<u64>)> {
-    let number = |column| row.try_get::<i64, _>(column).map(i64::cast_unsigned);
-    Ok((CellId(number("cell")?), number("first")?..number("past")?))
+pub(super) fn address(row: &Row) -> Sql<(CellId, Range<u64>)> {
+    Ok((CellId(unsigned(row, "cell")?), unsigned(row, "first")?..unsigned(row, "past")?))
 }
 
-pub(super) fn bytes32(row: &SqliteRow, column: &'static str) -> Sql<[u8; 32]> {
-    let bytes: &[u8] = row.try_get(column)?;
-    bytes.try_into().map_err(|error| sqlx::Error::ColumnDecode {
-        index: column.to_owned(),
-        source: Box::new(error),
-    })
+pub(super) fn unsigned(row: &Row, column: &'static str) -> Sql<u64> {
+    row.get::<i64>(column).map(i64::cast_unsigned)
+}
+
+/// A count that is small by its nature.
+pub(super) fn small(row: &Row, column: &'static str) -> Sql<u32> {
+    row.get::<i64>(column)?.try_into().map_err(|error| undecodable(column, error))
+}
+
+pub(super) fn bytes32(row: &Row, column: &'static str) -> Sql<[u8; 32]> {
+    let bytes: Vec<u8> = row.get(column)?;
+    bytes[..].try_into().map_err(|error| undecodable(column, error))
+}
+
+fn undecodable(
+    column: &'static str,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> sqlx::Error {
+    sqlx::Error::ColumnDecode { index: column.to_owned(), source: Box::new(error) }
 }

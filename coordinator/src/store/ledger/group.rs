@@ -1,76 +1,79 @@
 //! Transactions that change the ledger.
 
-use std::path::Path;
-
-use sqlx::{Connection, Sqlite, SqliteConnection, Transaction, query, query_scalar};
 use study::{CellId, StudyId};
 use tokio::sync::MutexGuard;
 
-use super::Number;
+use super::sql::{Connection, Row, Sql, Transaction, Value, values};
+use super::{Inner, Number};
 use crate::store::body;
 use crate::store::error::Error;
 use crate::store::row::{Check, Death, SealedCell, StoredStudy};
 
 /// The right to write.
 pub(in crate::store) struct Write<'a> {
-    path: &'a Path,
-    connection: MutexGuard<'a, SqliteConnection>,
+    ledger: &'a Inner,
+    connection: MutexGuard<'a, Connection>,
 }
 
 impl<'a> Write<'a> {
-    pub(super) fn new(path: &'a Path, connection: MutexGuard<'a, SqliteConnection>) -> Self {
-        Self { path, connection }
+    pub(super) fn new(ledger: &'a Inner, connection: MutexGuard<'a, Connection>) -> Self {
+        Self { ledger, connection }
     }
 
     /// Begins a transaction.
     pub(in crate::store) async fn group(&mut self) -> Result<Group<'_>, Error> {
-        let begun = self.connection.begin_with("BEGIN IMMEDIATE").await;
-        let transaction = begun.map_err(|error| Error::sql(self.path, error))?;
-        Ok(Group { path: self.path, transaction })
+        let begun = self.connection.begin().await;
+        let transaction = begun.map_err(|error| self.ledger.sql(error))?;
+        Ok(Group { ledger: self.ledger, transaction })
     }
 }
 
 /// One transaction. Dropped without `commit`, it leaves nothing behind.
 pub(in crate::store) struct Group<'a> {
-    path: &'a Path,
-    pub(super) transaction: Transaction<'a, Sqlite>,
+    ledger: &'a Inner,
+    transaction: Transaction<'a>,
 }
 
 impl Group<'_> {
-    /// Makes all of it durable at once.
-    pub(in crate::store) async fn commit(self) -> Result<(), Error> {
-        self.transaction.commit().await.map_err(|error| Error::sql(self.path, error))
+    /// Makes all of it durable at once, unless another process leads by now.
+    pub(in crate::store) async fn commit(mut self) -> Result<(), Error> {
+        // Last, because whoever wants to lead waits for the lock that this takes.
+        if let Err(error) = self.ledger.fence(self.transaction.session()).await {
+            // Whoever leads must not wait for what this has locked; a broken connection has let go.
+            let _ = self.transaction.rollback().await;
+            return Err(error);
+        }
+        self.transaction.commit().await.map_err(|error| self.ledger.sql(error))
     }
 
     /// Puts a study, or what has changed of one.
     pub(in crate::store) async fn put_study(&mut self, study: &StoredStudy) -> Result<(), Error> {
-        let number = query_scalar(
+        let rows = self.rows(
             "INSERT INTO studies (id, file_name, text, state, reason, sealed, checksum) \
-             VALUES (?, ?, ?, ?, ?, ?, ?) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) \
              ON CONFLICT (id) DO UPDATE SET file_name = excluded.file_name, text = excluded.text, \
                  state = excluded.state, reason = excluded.reason, sealed = excluded.sealed, \
                  checksum = excluded.checksum \
              RETURNING number",
-        )
-        .bind(&study.id.0[..])
-        .bind(&study.file_name)
-        .bind(&study.text)
-        .bind(study.state.name())
-        .bind(&study.reason)
-        .bind(study.sealed.map(|digest| digest.to_vec()))
-        .bind(body::checksum(&body::Study::from(study)).to_vec())
-        .fetch_one(&mut *self.transaction)
-        .await;
-        let number: i64 = number.map_err(|error| self.sql(error))?;
-        let cleared = query("DELETE FROM study_files WHERE study = ?").bind(number);
-        cleared.execute(&mut *self.transaction).await.map_err(|error| self.sql(error))?;
+            values![
+                &study.id.0[..],
+                study.file_name.as_str(),
+                study.text.as_str(),
+                study.state.name(),
+                study.reason.as_str(),
+                study.sealed.map(|digest| digest.to_vec()),
+                body::checksum(&body::Study::from(study)).to_vec(),
+            ],
+        );
+        let rows = rows.await?;
+        let number = self.only(&rows)?.ok_or(Error::UnknownStudy(study.id))?;
+        self.run("DELETE FROM study_files WHERE study = $1", values![number]).await?;
         for (position, (path, digest)) in (0_i64..).zip(&study.files) {
-            let put = query("INSERT INTO study_files VALUES (?, ?, ?, ?)")
-                .bind(number)
-                .bind(position)
-                .bind(path)
-                .bind(&digest[..]);
-            put.execute(&mut *self.transaction).await.map_err(|error| self.sql(error))?;
+            self.run(
+                "INSERT INTO study_files (study, position, path, digest) VALUES ($1, $2, $3, $4)",
+                values![number, position, path.as_str(), &digest[..]],
+            )
+            .await?;
         }
         Ok(())
     }
@@ -84,20 +87,14 @@ impl Group<'_> {
     ) -> Result<(), Error> {
         let study = self.number(study).await?;
         for sealed in cells {
-            let moved = query(
-                "UPDATE shards SET places = NULL \
-                 WHERE study = ? AND cell = ? AND past <= ?",
+            let replicates = i64::try_from(sealed.replicates).unwrap_or(i64::MAX);
+            self.run(
+                "UPDATE shards SET places = NULL WHERE study = $1 AND cell = $2 AND past <= $3",
+                values![study, sealed.cell.0, replicates],
             )
-            .bind(study)
-            .bind(sealed.cell.0.cast_signed())
-            .bind(i64::try_from(sealed.replicates).unwrap_or(i64::MAX))
-            .execute(&mut *self.transaction)
-            .await;
-            moved.map_err(|error| self.sql(error))?;
+            .await?;
         }
-        let dropped =
-            query("DELETE FROM shards WHERE study = ? AND places IS NOT NULL").bind(study);
-        dropped.execute(&mut *self.transaction).await.map(|_| ()).map_err(|error| self.sql(error))
+        self.run("DELETE FROM shards WHERE study = $1 AND places IS NOT NULL", values![study]).await
     }
 
     /// Drops all that is known of a cell.
@@ -108,20 +105,18 @@ impl Group<'_> {
     ) -> Result<(), Error> {
         let study = self.number(study).await?;
         for statement in [
-            "DELETE FROM shards WHERE study = ? AND cell = ?",
-            "DELETE FROM deaths WHERE study = ? AND cell = ?",
-            "DELETE FROM checks WHERE study = ? AND cell = ?",
+            "DELETE FROM shards WHERE study = $1 AND cell = $2",
+            "DELETE FROM deaths WHERE study = $1 AND cell = $2",
+            "DELETE FROM checks WHERE study = $1 AND cell = $2",
         ] {
-            let dropped = query(statement).bind(study).bind(cell.0.cast_signed());
-            dropped.execute(&mut *self.transaction).await.map_err(|error| self.sql(error))?;
+            self.run(statement, values![study, cell.0]).await?;
         }
         Ok(())
     }
 
     /// Drops one shard.
     pub(in crate::store) async fn drop_shard(&mut self, number: Number) -> Result<(), Error> {
-        let dropped = query("DELETE FROM shards WHERE number = ?").bind(number.0);
-        dropped.execute(&mut *self.transaction).await.map(|_| ()).map_err(|error| self.sql(error))
+        self.run("DELETE FROM shards WHERE number = $1", values![number.0]).await
     }
 
     /// Notes that a range has killed its workers so often.
@@ -131,14 +126,14 @@ impl Group<'_> {
         death: &Death,
     ) -> Result<(), Error> {
         let study = self.number(study).await?;
-        let put = query("INSERT OR REPLACE INTO deaths VALUES (?, ?, ?, ?, ?, ?)")
-            .bind(study)
-            .bind(death.cell.0.cast_signed())
-            .bind(death.range.start.cast_signed())
-            .bind(death.range.end.cast_signed())
-            .bind(death.deaths)
-            .bind(&death.reason);
-        put.execute(&mut *self.transaction).await.map(|_| ()).map_err(|error| self.sql(error))
+        let Death { cell, range, deaths, reason } = death;
+        self.run(
+            "INSERT INTO deaths (study, cell, first, past, deaths, reason) \
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (study, cell, first, past) \
+             DO UPDATE SET deaths = excluded.deaths, reason = excluded.reason",
+            values![study, cell.0, range.start, range.end, *deaths, reason.as_str()],
+        )
+        .await
     }
 
     /// Notes the outcome of a second computation.
@@ -148,25 +143,60 @@ impl Group<'_> {
         check: &Check,
     ) -> Result<(), Error> {
         let study = self.number(study).await?;
-        let put = query("INSERT OR REPLACE INTO checks VALUES (?, ?, ?, ?, ?, ?, ?)")
-            .bind(study)
-            .bind(check.cell.0.cast_signed())
-            .bind(check.range.start.cast_signed())
-            .bind(check.range.end.cast_signed())
-            .bind(&check.digest[..])
-            .bind(check.agreed)
-            .bind(&check.worker);
-        put.execute(&mut *self.transaction).await.map(|_| ()).map_err(|error| self.sql(error))
+        let Check { cell, range, digest, agreed, worker } = check;
+        self.run(
+            "INSERT INTO checks (study, cell, first, past, digest, agreed, worker) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (study, cell, first, past) \
+             DO UPDATE SET digest = excluded.digest, agreed = excluded.agreed, \
+                 worker = excluded.worker",
+            values![study, cell.0, range.start, range.end, &digest[..], *agreed, worker.as_str()],
+        )
+        .await
+    }
+
+    /// Notes which folder or bucket has the segments.
+    pub(in crate::store) async fn put_home(&mut self, home: &str) -> Result<(), Error> {
+        self.run("UPDATE store SET home = $1", values![home]).await
     }
 
     /// A study's number.
     pub(super) async fn number(&mut self, study: StudyId) -> Result<i64, Error> {
-        let number = query_scalar("SELECT number FROM studies WHERE id = ?").bind(&study.0[..]);
-        let number = number.fetch_optional(&mut *self.transaction).await;
-        number.map_err(|error| self.sql(error))?.ok_or(Error::UnknownStudy(study))
+        let rows = self.rows("SELECT number FROM studies WHERE id = $1", values![&study.0[..]]);
+        let rows = rows.await?;
+        self.only(&rows)?.ok_or(Error::UnknownStudy(study))
     }
 
-    pub(super) fn sql(&self, error: sqlx::Error) -> Error {
-        Error::sql(self.path, error)
+    fn only(&self, rows: &[Row]) -> Result<Option<i64>, Error> {
+        let number = rows.first().map(|row| row.get("number")).transpose();
+        number.map_err(|error| self.ledger.sql(error))
+    }
+
+    pub(super) async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> Result<(), Error> {
+        let run = self.transaction.session().run(sql, values).await;
+        run.map(|_| ()).map_err(|error| self.ledger.sql(error))
+    }
+
+    pub(super) async fn rows(
+        &mut self,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, Error> {
+        let rows = self.transaction.session().rows(sql, values).await;
+        rows.map_err(|error| self.ledger.sql(error))
+    }
+
+    /// The rows of a statement that is put together, by what its placeholders begin with.
+    pub(super) async fn rows_of(
+        &mut self,
+        sql: impl FnOnce(char) -> String,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, Error> {
+        let session = self.transaction.session();
+        let sql = sql(session.mark());
+        session.rows_once(sql, values).await.map_err(|error| self.ledger.sql(error))
+    }
+
+    pub(super) fn decoded<T>(&self, result: Sql<T>) -> Result<T, Error> {
+        result.map_err(|error| self.ledger.sql(error))
     }
 }

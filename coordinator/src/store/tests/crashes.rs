@@ -70,7 +70,10 @@ async fn crash(at: Index, share: usize, size: u64, lose_ledger: bool) {
             *at_crash.lock().unwrap() = Some(acknowledged.lock().unwrap().clone());
         }));
     }
-    let (store, _) = Store::open_on(dir.path(), OPTIONS, (Box::new(disk), size)).await.unwrap();
+    let (store, _) =
+        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((Box::new(disk), size)))
+            .await
+            .unwrap();
     if store.put_study(STUDY, "a.toml", "", &[]).await.is_ok() {
         fill(&store, &acknowledged).await;
     }
@@ -93,7 +96,8 @@ async fn crash(at: Index, share: usize, size: u64, lose_ledger: bool) {
 async fn spoil(spoil: impl FnOnce(&mut Vec<u8>), which: Index, lose_ledger: bool) {
     let dir = tempfile::tempdir().unwrap();
     let disk = Box::new(FileSystem);
-    let (store, _) = Store::open_on(dir.path(), OPTIONS, (disk, 2048)).await.unwrap();
+    let (store, _) =
+        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((disk, 2048))).await.unwrap();
     store.put_study(STUDY, "a.toml", "", &[]).await.unwrap();
     fill(&store, &Mutex::default()).await;
     store.close().await.unwrap();

@@ -9,7 +9,8 @@ use super::*;
 async fn faulty(dir: &Path) -> (Store, Faulty) {
     let disk = Faulty::new(dir);
     let boxed = Box::new(disk.clone());
-    let (store, _) = Store::open_on(dir, OPTIONS, (boxed, 8192)).await.unwrap();
+    let (store, _) =
+        Store::open_on(dir, &Storage::default(), OPTIONS, Some((boxed, 8192))).await.unwrap();
     store.put_study(STUDY, "a.toml", "", &[]).await.unwrap();
     (store, disk)
 }
@@ -110,7 +111,10 @@ async fn no_room_for_a_segment_at_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Faulty::new(dir.path());
     disk.fail(|_| Some(FULL));
-    let error = Store::open_on(dir.path(), OPTIONS, (Box::new(disk), 8192)).await.unwrap_err();
+    let error =
+        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((Box::new(disk), 8192)))
+            .await
+            .unwrap_err();
     assert!(matches!(error, Error::DiskFull { .. }), "{error}");
     open(dir.path()).await;
 }
@@ -120,7 +124,10 @@ async fn a_slow_disk_slows_its_callers() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Faulty::new(dir.path());
     let boxed = Box::new(disk.clone());
-    let (store, _) = Store::open_on(dir.path(), OPTIONS, (boxed, 1 << 30)).await.unwrap();
+    let (store, _) =
+        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((boxed, 1 << 30)))
+            .await
+            .unwrap();
     let (release, blocked) = mpsc::channel::<()>();
     disk.fail(move |_| blocked.recv().err().and(None));
     let writer = store.writer();

@@ -2,10 +2,17 @@
 
 use super::*;
 
-#[tokio::test]
-async fn shards_come_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = with_study(dir.path()).await;
+everywhere! {
+    shards_come_back,
+    studies_files_deaths_and_checks_come_back,
+    a_lost_ledger_is_rebuilt,
+    sealing_frees_segments_and_a_grown_study_goes_on,
+    a_forgotten_cell_starts_anew_and_stays_so,
+    restarts_leave_no_empty_segments,
+}
+
+async fn shards_come_back(home: Home) {
+    let store = home.with_study().await;
     let writer = store.writer();
     // Two tokens interleave; a third is never committed.
     for i in 0..3 {
@@ -25,7 +32,7 @@ async fn shards_come_back() {
     store.close().await.unwrap();
     assert!(matches!(writer.commit(4, row(1, 0..1)).await, Err(Error::Closed)));
 
-    let (store, recovered) = open(dir.path()).await;
+    let (store, recovered) = home.open().await;
     assert_eq!(recovered.first_epoch, 2 << 32);
     assert_eq!((recovered.torn_bytes, recovered.rebuilt), (0, false));
     assert!(recovered.damaged.is_empty());
@@ -35,10 +42,8 @@ async fn shards_come_back() {
     assert_eq!(order, [CellId(9), CellId(u64::MAX)]);
 }
 
-#[tokio::test]
-async fn studies_files_deaths_and_checks_come_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let (store, recovered) = open(dir.path()).await;
+async fn studies_files_deaths_and_checks_come_back(home: Home) {
+    let (store, recovered) = home.open().await;
     assert_eq!(recovered.first_epoch, 1 << 32);
     let digest = *blake3::hash(b"points").as_bytes();
     store.put_file(digest, Bytes::from_static(b"points")).await.unwrap();
@@ -57,7 +62,7 @@ async fn studies_files_deaths_and_checks_come_back() {
     store.record_check(STUDY, &check).await.unwrap();
     store.close().await.unwrap();
 
-    let (store, recovered) = open(dir.path()).await;
+    let (store, recovered) = home.open().await;
     let study = StoredStudy {
         id: STUDY,
         file_name: "a.toml".to_owned(),
@@ -74,10 +79,8 @@ async fn studies_files_deaths_and_checks_come_back() {
     assert_eq!(store.checks(STUDY).await.unwrap(), [check]);
 }
 
-#[tokio::test]
-async fn a_lost_ledger_is_rebuilt() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = with_study(dir.path()).await;
+async fn a_lost_ledger_is_rebuilt(home: Home) {
+    let store = home.with_study().await;
     for token in 0..9 {
         commit(&store.writer(), token, row(token % 2, token * 8..token * 8 + 8)).await.unwrap();
     }
@@ -85,8 +88,8 @@ async fn a_lost_ledger_is_rebuilt() {
     let (studies, shards) = (store.studies().await.unwrap(), contents(&store).await);
     store.close().await.unwrap();
     for restarts in 2..4 {
-        remove_ledger(dir.path());
-        let (store, recovered) = open(dir.path()).await;
+        home.lose_ledger();
+        let (store, recovered) = home.open().await;
         assert!(recovered.rebuilt && recovered.damaged.is_empty());
         assert_eq!(recovered.first_epoch, restarts << 32);
         assert_eq!(recovered.studies, studies);
@@ -94,8 +97,8 @@ async fn a_lost_ledger_is_rebuilt() {
         store.close().await.unwrap();
     }
     let other = Options { numerics: "numerics-b", ..OPTIONS };
-    remove_ledger(dir.path());
-    assert!(matches!(Store::open(dir.path(), other).await, Err(Error::OtherNumerics { .. })));
+    home.lose_ledger();
+    assert!(matches!(home.try_open(other).await, Err(Error::OtherNumerics { .. })));
 }
 
 #[tokio::test]
@@ -165,24 +168,21 @@ async fn a_changed_value_in_a_sound_page_costs_its_shard() {
     assert_eq!(tokens(&store).await, [1, 5]);
 }
 
-#[tokio::test]
-async fn sealing_frees_segments_and_a_grown_study_goes_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let small = || (Box::new(FileSystem) as Box<dyn Disk>, 4096);
-    let (store, _) = Store::open_on(dir.path(), OPTIONS, small()).await.unwrap();
+async fn sealing_frees_segments_and_a_grown_study_goes_on(home: Home) {
+    let store = home.open_small().await;
     store.put_study(STUDY, "a.toml", "", &[]).await.unwrap();
     let writer = store.writer();
     for token in 1..=60 {
         commit(&writer, token, row(1, token * 8..token * 8 + 8)).await.unwrap();
     }
     commit(&writer, 61, row(2, 0..8)).await.unwrap();
-    let before = segments(dir.path());
+    let before = home.segments();
     assert!(before.len() > 3);
     writer.append(99, batches(99)[0].clone()).await.unwrap();
     // Cell 1 stopped after 480 replicates; what lies beyond is in no dataset.
     let cells = [SealedCell { cell: CellId(1), replicates: 480 }];
     store.mark_sealed(STUDY, [9; 32], &cells).await.unwrap();
-    let after = segments(dir.path());
+    let after = home.segments();
     assert!(after.len() <= 2, "{after:?}");
     let shards = store.shards(STUDY).await.unwrap();
     assert_eq!(shards.len(), 59);
@@ -197,7 +197,7 @@ async fn sealing_frees_segments_and_a_grown_study_goes_on() {
     let again = writer.commit(100, row(1, 8..16)).await.unwrap();
     assert_eq!(again, Committed::Duplicate);
     store.close().await.unwrap();
-    let (store, recovered) = open(dir.path()).await;
+    let (store, recovered) = home.open().await;
     assert!(recovered.damaged.is_empty());
     let shards = store.shards(STUDY).await.unwrap();
     assert_eq!(shards.len(), 60);
@@ -207,10 +207,8 @@ async fn sealing_frees_segments_and_a_grown_study_goes_on() {
     assert_eq!(read.unwrap(), batches(99));
 }
 
-#[tokio::test]
-async fn a_forgotten_cell_starts_anew_and_stays_so() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = with_study(dir.path()).await;
+async fn a_forgotten_cell_starts_anew_and_stays_so(home: Home) {
+    let store = home.with_study().await;
     let writer = store.writer();
     for token in 1..4 {
         commit(&writer, token, row(1, token * 8..token * 8 + 8)).await.unwrap();
@@ -222,19 +220,17 @@ async fn a_forgotten_cell_starts_anew_and_stays_so() {
     commit(&writer, 5, grown).await.unwrap();
     assert_eq!(tokens(&store).await, [4, 5]);
     store.close().await.unwrap();
-    remove_ledger(dir.path());
-    let (store, _) = open(dir.path()).await;
+    home.lose_ledger();
+    let (store, _) = home.open().await;
     assert_eq!(tokens(&store).await, [4, 5]);
 }
 
-#[tokio::test]
-async fn restarts_leave_no_empty_segments() {
-    let dir = tempfile::tempdir().unwrap();
-    with_study(dir.path()).await.close().await.unwrap();
+async fn restarts_leave_no_empty_segments(home: Home) {
+    home.with_study().await.close().await.unwrap();
     for restart in 2..5 {
-        let (store, recovered) = open(dir.path()).await;
+        let (store, recovered) = home.open().await;
         assert_eq!(recovered.first_epoch, restart << 32);
-        assert_eq!(segments(dir.path()).len(), 1);
+        assert_eq!(home.segments().len(), 1);
         store.close().await.unwrap();
     }
 }

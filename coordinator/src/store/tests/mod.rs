@@ -2,8 +2,10 @@
 
 mod crashes;
 mod disk;
+mod elsewhere;
 mod faults;
 mod keeping;
+mod leading;
 mod refusing;
 
 use std::collections::BTreeMap;
@@ -13,8 +15,11 @@ use std::path::Path;
 use bytes::Bytes;
 use proptest::test_runner::{Config, RngSeed};
 use study::{CellId, StudyId};
+use tempfile::TempDir;
 
+use super::disk::FileSystem;
 use super::*;
+use crate::servers;
 
 const STUDY: StudyId = StudyId([7; 32]);
 const OPTIONS: Options<'_> = Options { numerics: "numerics-a", version: "0.0.0" };
@@ -22,6 +27,100 @@ const OPTIONS: Options<'_> = Options { numerics: "numerics-a", version: "0.0.0" 
 fn config(cases: u32) -> Config {
     Config { cases, rng_seed: RngSeed::Fixed(2018), failure_persistence: None, ..Config::default() }
 }
+
+/// A place for a store.
+struct Home {
+    dir: TempDir,
+    storage: Storage,
+    database: Option<String>,
+}
+
+impl Home {
+    /// Everything in a folder.
+    #[expect(clippy::unnecessary_wraps, reason = "like the others, which may be missing")]
+    fn folder() -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        Some(Self { dir, storage: Storage::default(), database: None })
+    }
+
+    /// The ledger in a new database.
+    fn postgres() -> Option<Self> {
+        let database = servers::database()?;
+        let ledger = database.parse().unwrap();
+        let storage = Storage { ledger, ..Storage::default() };
+        Some(Self { storage, database: Some(database), ..Self::folder()? })
+    }
+
+    /// Records in a new bucket.
+    fn s3() -> Option<Self> {
+        let records = RecordsAt::S3(bucket()?);
+        Some(Self { storage: Storage { records, ..Storage::default() }, ..Self::folder()? })
+    }
+
+    /// Both.
+    fn postgres_and_s3() -> Option<Self> {
+        let (postgres, s3) = (Self::postgres()?, Self::s3()?);
+        let storage = Storage { records: s3.storage.records, ..postgres.storage };
+        Some(Self { storage, ..postgres })
+    }
+
+    async fn try_open(&self, options: Options<'_>) -> Result<(Store, Recovered), Error> {
+        Store::open_at(self.dir.path(), &self.storage, options).await
+    }
+
+    async fn open(&self) -> (Store, Recovered) {
+        self.try_open(OPTIONS).await.unwrap()
+    }
+
+    /// A store that holds the study and nothing else.
+    async fn with_study(&self) -> Store {
+        let (store, _) = self.open().await;
+        store.put_study(STUDY, "a.toml", "[study]", &[]).await.unwrap();
+        store
+    }
+
+    /// With segments that are soon full, where they are in the folder.
+    async fn open_small(&self) -> Store {
+        let small = (Box::new(FileSystem) as Box<dyn Disk>, 4096);
+        let disk = (self.storage.records == RecordsAt::Folder).then_some(small);
+        Store::open_on(self.dir.path(), &self.storage, OPTIONS, disk).await.unwrap().0
+    }
+
+    fn segments(&self) -> Vec<u64> {
+        Shelf::open(self.dir.path(), &self.storage.records).unwrap().list().unwrap()
+    }
+
+    fn lose_ledger(&self) {
+        match &self.database {
+            Some(database) => servers::clear(database),
+            None => remove_ledger(self.dir.path()),
+        }
+    }
+}
+
+/// A new place in a bucket.
+fn bucket() -> Option<Bucket> {
+    let (address, settings) = servers::bucket()?;
+    let at: Bucket = address.parse().unwrap();
+    Some(settings.iter().fold(at, |at, (key, value)| at.with(key, value)))
+}
+
+/// The same test wherever a store may be kept.
+macro_rules! everywhere {
+    ($($test:ident),* $(,)?) => { everywhere! { @ ($($test)*) folder postgres s3 postgres_and_s3 } };
+    (@ $tests:tt $($home:ident)*) => { $(everywhere! { # $home $tests })* };
+    (# $home:ident ($($test:ident)*)) => {
+        mod $home {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $test() {
+                if let Some(home) = super::Home::$home() {
+                    super::$test(home).await;
+                }
+            })*
+        }
+    };
+}
+use everywhere;
 
 async fn open(dir: &Path) -> (Store, Recovered) {
     Store::open(dir, OPTIONS).await.unwrap()
@@ -77,7 +176,7 @@ async fn tokens(store: &Store) -> Vec<u64> {
     contents(store).await.into_keys().collect()
 }
 
-fn segments(dir: &Path) -> Vec<u32> {
+fn segments(dir: &Path) -> Vec<u64> {
     segment::list(dir).unwrap()
 }
 

@@ -4,10 +4,10 @@ use futures_util::future::join_all;
 
 use super::*;
 
-#[tokio::test]
-async fn the_same_trials_twice() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = with_study(dir.path()).await;
+everywhere! { the_same_trials_twice, one_group_keeps_the_rules_too }
+
+async fn the_same_trials_twice(home: Home) {
+    let store = home.with_study().await;
     let writer = store.writer();
     commit(&writer, 1, row(1, 8..16)).await.unwrap();
     assert_eq!(commit(&writer, 2, row(1, 8..16)).await.unwrap(), Committed::Duplicate);
@@ -37,15 +37,13 @@ async fn the_same_trials_twice() {
 
     // Nothing refused comes back with a new ledger.
     store.close().await.unwrap();
-    remove_ledger(dir.path());
-    let (store, _) = open(dir.path()).await;
+    home.lose_ledger();
+    let (store, _) = home.open().await;
     assert_eq!(tokens(&store).await, [1, 4]);
 }
 
-#[tokio::test]
-async fn one_group_keeps_the_rules_too() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = with_study(dir.path()).await;
+async fn one_group_keeps_the_rules_too(home: Home) {
+    let store = home.with_study().await;
     let writer = store.writer();
     let rows = [
         row(1, 0..8),
@@ -93,7 +91,7 @@ async fn other_numerics_newer_schema_second_opener() {
     bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
     std::fs::write(&path, &bytes).unwrap();
     let error = Store::open(dir.path(), OPTIONS).await.unwrap_err();
-    assert!(matches!(error, Error::Newer { found: 99, known: 1, .. }), "{error}");
+    assert!(matches!(error, Error::Newer { found: 99, known: 2, .. }), "{error}");
 }
 
 #[tokio::test]

@@ -1,0 +1,56 @@
+//! The ledger in a database that other machines reach: PostgreSQL.
+
+use sqlx::{Connection as _, PgConnection, query, query_scalar, raw_sql};
+
+use super::sql::Sql;
+use crate::store::error::Error;
+use crate::store::location::Postgres;
+
+const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/postgres/1.sql")];
+
+/// Whoever migrates holds this lock; the number means nothing.
+const MIGRATING: i64 = 0x7265_6772_6574_7461;
+
+/// A leader that vanished leaves no session behind that others have to wait for, and a commit
+/// that was acknowledged is on disk whatever the server's default is.
+const SESSION: &str = "\
+    SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
+    SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '30s'; \
+    SELECT set_config('synchronous_commit', 'on', false) \
+        WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+
+pub(super) async fn connect(at: &Postgres) -> Sql<PgConnection> {
+    let mut connection = PgConnection::connect_with(&at.options()).await?;
+    raw_sql(SESSION).execute(&mut connection).await?;
+    Ok(connection)
+}
+
+/// Brings the schema up to date.
+pub(super) async fn migrate(at: &Postgres, connection: &mut PgConnection) -> Result<(), Error> {
+    let sql = |error| Error::sql(&at.name(), error);
+    let known = MIGRATIONS.len();
+    let mut transaction = connection.begin().await.map_err(sql)?;
+    let lock = query("SELECT pg_advisory_xact_lock($1)").bind(MIGRATING);
+    lock.execute(&mut *transaction).await.map_err(sql)?;
+    let new: bool = query_scalar("SELECT to_regclass('migrations') IS NULL")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(sql)?;
+    if new {
+        let table = raw_sql("CREATE TABLE migrations (version BIGINT PRIMARY KEY)");
+        table.execute(&mut *transaction).await.map_err(sql)?;
+    }
+    let found: i64 = query_scalar("SELECT coalesce(max(version), 0) FROM migrations")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(sql)?;
+    if found.cast_unsigned() as usize > known {
+        return Err(Error::Newer { path: at.name(), found, known });
+    }
+    for (migration, version) in MIGRATIONS.into_iter().zip(1_i64..).skip(found as usize) {
+        raw_sql(migration).execute(&mut *transaction).await.map_err(sql)?;
+        let done = query("INSERT INTO migrations VALUES ($1)").bind(version);
+        done.execute(&mut *transaction).await.map_err(sql)?;
+    }
+    transaction.commit().await.map_err(sql)
+}
