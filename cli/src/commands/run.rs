@@ -25,6 +25,7 @@ use worker::{Cpu, golden};
 
 use super::plan::ledger;
 use crate::exit::{BadInput, CheckFailed, Interrupted};
+use crate::live::{self, End, Live};
 use crate::load::{Loaded, load, memory_limit};
 use crate::progress::Progress;
 use crate::{disk, sealing, signals, text};
@@ -39,6 +40,7 @@ use crate::{disk, sealing, signals, text};
 #[command(after_help = "Examples:
   regretta run study.toml
   regretta run study.toml --out results/lemma1 --workers 8
+  regretta run study.toml --open
   regretta run study.toml --json 2>/dev/null | jq .digest")]
 pub(crate) struct Arguments {
     /// The study file
@@ -52,6 +54,12 @@ pub(crate) struct Arguments {
     /// Serve Prometheus metrics at http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    /// Serve a live view for browsers on this machine, and print a link that opens it once
+    #[arg(long)]
+    open: bool,
+    /// Serve the live view at this address of loopback, as in 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS")]
+    live: Option<SocketAddr>,
     #[command(flatten)]
     tuning: Tuning,
     /// No progress on stderr
@@ -131,6 +139,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let live_at = live_address(arguments)?;
     let loaded = load(&arguments.study)?;
     let workers = super::workers(arguments.workers)?;
     let priors = priors(&loaded)?;
@@ -140,38 +149,39 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = threads.context("cannot start the runtime")?;
     let began = std::time::Instant::now();
-    let manifest =
-        runtime.block_on(Run { arguments, loaded: &loaded, out: &out, workers }.run(priors))?;
+    let run = Run { arguments, loaded: &loaded, out: &out, workers, live_at };
+    let mut live = None;
+    let computed = runtime.block_on(run.run(priors, &mut live));
+    if let (Ok(_), Some(live)) = (&computed, &live) {
+        live.analysing();
+    }
+    let mut tell = |end: End| {
+        if let Some(live) = live.take() {
+            runtime.block_on(live.finish(end));
+        }
+    };
+    let ended = computed
+        .and_then(|manifest| run.analyse(&manifest, began.elapsed().as_secs_f64(), &mut tell));
+    if let Err(error) = &ended {
+        let state = if error.is::<Interrupted>() { "interrupted" } else { "failed" };
+        tell(End { state, message: format!("{error:#}") });
+    }
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let seconds = began.elapsed().as_secs_f64();
-    if !arguments.quiet {
-        eprintln!("analysing ...");
+    ended
+}
+
+/// Where the live view is served, if it is.
+fn live_address(arguments: &Arguments) -> anyhow::Result<Option<SocketAddr>> {
+    match arguments.live {
+        Some(address) if !address.ip().is_loopback() => Err(BadInput(format!(
+            "--live {address} can be reached from other machines, and the page is not encrypted: use 127.0.0.1 here, \
+             and `ssh -L {0}:127.0.0.1:{0} HOST` there",
+            address.port()
+        ))
+        .into()),
+        None if arguments.open => Ok(Some((Ipv4Addr::LOCALHOST, 0).into())),
+        address => Ok(address),
     }
-    let analysed = analysis::Analysis::of(&out, &[]).map_err(super::analyze::refused)?;
-    let written = analysis::report::Report::new(&analysed);
-    written.write(&out).map_err(super::analyze::refused)?;
-    let count = |verdict: &str| {
-        analysed.verdicts.iter().filter(|row| row.is_tested() && row.verdict == verdict).count()
-    };
-    let report = Report {
-        out: &out,
-        digest: &manifest.digest,
-        study: &manifest.study,
-        name: &manifest.name,
-        trials: manifest.trials,
-        records: manifest.records,
-        failures: manifest.failures,
-        seconds,
-        refuted: count("refuted"),
-        confirmed: count("confirmed"),
-        undecided: count("undecided"),
-    };
-    if arguments.json {
-        return super::print_json(&report);
-    }
-    super::print(&words(&report))?;
-    super::print("")?;
-    super::analyze::show(&analysed, &written, &out)
 }
 
 fn words(report: &Report<'_>) -> String {
@@ -184,6 +194,20 @@ fn words(report: &Report<'_>) -> String {
         report.digest,
         report.out.display()
     )
+}
+
+/// What the pages hear last.
+fn finished(report: &Report<'_>) -> End {
+    let page = report.out.join("report.html");
+    let page = std::path::absolute(&page).unwrap_or(page);
+    let message = format!(
+        "The report decides: {} rows refuted, {} confirmed, {} undecided. It is at {}",
+        report.refuted,
+        report.confirmed,
+        report.undecided,
+        page.display()
+    );
+    End { state: "done", message }
 }
 
 /// Builds every prior once, so that what cannot be built is refused before anything runs.
@@ -219,10 +243,52 @@ struct Run<'a> {
     loaded: &'a Loaded,
     out: &'a Path,
     workers: usize,
+    live_at: Option<SocketAddr>,
 }
 
 impl Run<'_> {
-    async fn run(&self, priors: Vec<PriorSummary>) -> anyhow::Result<Manifest> {
+    /// Analyses what was sealed, tells whoever watches, and prints.
+    fn analyse(
+        &self,
+        manifest: &Manifest,
+        seconds: f64,
+        tell: &mut impl FnMut(End),
+    ) -> anyhow::Result<()> {
+        self.say("analysing ...");
+        let out = self.out;
+        let analysed = analysis::Analysis::of(out, &[]).map_err(super::analyze::refused)?;
+        let written = analysis::report::Report::new(&analysed);
+        written.write(out).map_err(super::analyze::refused)?;
+        let count = |verdict: &str| {
+            analysed.verdicts.iter().filter(|row| row.is_tested() && row.verdict == verdict).count()
+        };
+        let report = Report {
+            out,
+            digest: &manifest.digest,
+            study: &manifest.study,
+            name: &manifest.name,
+            trials: manifest.trials,
+            records: manifest.records,
+            failures: manifest.failures,
+            seconds,
+            refuted: count("refuted"),
+            confirmed: count("confirmed"),
+            undecided: count("undecided"),
+        };
+        tell(finished(&report));
+        if self.arguments.json {
+            return super::print_json(&report);
+        }
+        super::print(&words(&report))?;
+        super::print("")?;
+        super::analyze::show(&analysed, &written, out)
+    }
+
+    async fn run(
+        &self,
+        priors: Vec<PriorSummary>,
+        live: &mut Option<Live>,
+    ) -> anyhow::Result<Manifest> {
         let interrupted = signals::interrupted()?;
         // Loopback is shared by all users of a login node, so that even a local run has a token.
         let token = random_token()?;
@@ -235,6 +301,13 @@ impl Run<'_> {
             Err(error) => {
                 coordinator.stop(Duration::ZERO).await;
                 return Err(refused(error));
+            }
+        };
+        *live = match self.serve_live(&handle).await {
+            Ok(live) => live,
+            Err(error) => {
+                coordinator.stop(Duration::ZERO).await;
+                return Err(error);
             }
         };
         let stop = CancellationToken::new();
@@ -276,6 +349,14 @@ impl Run<'_> {
         })?;
         disk::require(self.out, 64 << 20)?;
         Coordinator::start(config).await.map_err(not_started)
+    }
+
+    async fn serve_live(&self, handle: &Handle) -> anyhow::Result<Option<Live>> {
+        let Some(address) = self.live_at else { return Ok(None) };
+        let config = live::Config { address, guarded: true, token: None, one_study: true };
+        let live = Live::start(config, handle.clone()).await?;
+        eprintln!("regretta: live view at {} (the link works once)", live.link()?);
+        Ok(Some(live))
     }
 
     fn start_workers(
