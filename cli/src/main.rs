@@ -6,6 +6,7 @@ mod commands;
 mod disk;
 mod existing;
 mod exit;
+mod live;
 mod load;
 mod logging;
 mod outcome;

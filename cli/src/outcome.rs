@@ -28,17 +28,25 @@ struct Report<'a> {
     records: u64,
     failures: u64,
     seconds: f64,
-    refuted: usize,
-    confirmed: usize,
-    undecided: usize,
+    #[serde(flatten)]
+    counts: Counts,
 }
 
-/// Analyses a dataset that has just been sealed, and prints what was found.
+/// Tested rows by their verdict.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct Counts {
+    pub(crate) refuted: usize,
+    pub(crate) confirmed: usize,
+    pub(crate) undecided: usize,
+}
+
+/// Analyses a dataset that has just been sealed, tells what was found, and prints it.
 pub(crate) fn show(
     manifest: &Manifest,
     out: &Path,
     took: Duration,
     output: Output,
+    found: &mut dyn FnMut(Counts),
 ) -> anyhow::Result<()> {
     if !output.quiet {
         eprintln!("analysing ...");
@@ -49,6 +57,11 @@ pub(crate) fn show(
     let count = |verdict: &str| {
         analysed.verdicts.iter().filter(|row| row.is_tested() && row.verdict == verdict).count()
     };
+    let counts = Counts {
+        refuted: count("refuted"),
+        confirmed: count("confirmed"),
+        undecided: count("undecided"),
+    };
     let report = Report {
         out,
         digest: &manifest.digest,
@@ -58,10 +71,9 @@ pub(crate) fn show(
         records: manifest.records,
         failures: manifest.failures,
         seconds: took.as_secs_f64(),
-        refuted: count("refuted"),
-        confirmed: count("confirmed"),
-        undecided: count("undecided"),
+        counts,
     };
+    found(counts);
     if output.json {
         return print_json(&report);
     }

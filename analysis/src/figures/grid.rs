@@ -9,7 +9,7 @@ use super::lines::{Lines, Look, Panel};
 use super::panel::Plot;
 use super::ranges::{self, Ranges};
 use super::scene::{Anchor, Area, Scene, Text};
-use super::{WIDTH, label, larger, smaller};
+use super::{label, larger, smaller};
 
 const TITLE_SIZE: f64 = 9.5;
 const TITLE_LINE: f64 = 12.0;
@@ -19,10 +19,10 @@ const TOP: f64 = 6.0;
 /// Where labels leave less than this for a plot, the figure grows.
 const NARROWEST: f64 = 72.0;
 
-/// Draws all panels and the legend.
-pub(super) fn draw(lines: &Lines) -> Scene {
+/// Draws all panels and the legend in a width.
+pub(super) fn draw(lines: &Lines, width: f64) -> Scene {
     let keys = Keys::of(lines);
-    let sheet = Sheet::new(lines);
+    let sheet = Sheet::new(lines, width);
     let mut scene = Scene { width: sheet.total(), ..Scene::default() };
     let mut top = TOP;
     for row in 0..sheet.rows() {
@@ -44,6 +44,8 @@ pub(super) fn draw(lines: &Lines) -> Scene {
 
 struct Sheet<'a> {
     lines: &'a Lines,
+    /// The width of the whole, where labels leave enough for the plots.
+    whole: f64,
     columns: usize,
     ranges: Vec<Ranges>,
     /// The height of every plot.
@@ -57,22 +59,22 @@ struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    fn new(lines: &'a Lines) -> Self {
+    fn new(lines: &'a Lines, whole: f64) -> Self {
         let columns = lines.columns.clamp(1, lines.panels.len().max(1));
         let square = lines.panels.iter().any(ranges::has_diagonal);
         let height = match columns {
-            _ if square => smaller(WIDTH / columns as f64 - 44.0, 260.0),
-            1 => 220.0,
+            _ if square => smaller(whole / columns as f64 - 44.0, 260.0),
+            1 => smaller(whole * 0.55, 220.0),
             2 => 145.0,
             3 => 120.0,
             _ => 100.0,
         };
         let ranges = ranges::of(lines);
         let mut sheet =
-            Self { lines, columns, ranges, height, width: 0.0, margins: vec![], inset: 0.0 };
+            Self { lines, whole, columns, ranges, height, width: 0.0, margins: vec![], inset: 0.0 };
         sheet.margins = (0..columns).map(|column| sheet.margin(column)).collect();
         let taken: f64 = sheet.margins.iter().sum::<f64>() + GAP * columns as f64;
-        sheet.width = larger((WIDTH - taken) / columns as f64, NARROWEST);
+        sheet.width = larger((whole - taken) / columns as f64, NARROWEST);
         if square {
             let full = sheet.width;
             sheet.width = smaller(full, height);
@@ -84,7 +86,7 @@ impl<'a> Sheet<'a> {
 
     /// The width of the figure.
     fn total(&self) -> f64 {
-        larger(self.left(self.columns - 1) + self.width + GAP, WIDTH)
+        larger(self.left(self.columns - 1) + self.width + GAP, self.whole)
     }
 
     fn rows(&self) -> usize {

@@ -113,8 +113,8 @@ impl Reference {
 }
 
 impl Lines {
-    pub(super) fn scene(&self) -> Scene {
-        grid::draw(self)
+    pub(super) fn scene(&self, width: f64) -> Scene {
+        grid::draw(self, width)
     }
 
     /// Panel, series, x, y, low, high; reference lines have no x.

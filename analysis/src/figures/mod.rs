@@ -112,6 +112,16 @@ impl Figure {
         svg::render(&self.scene(), &self.id, &self.title, &self.caption)
     }
 
+    /// A standalone SVG of curves in another width, in points; other charts keep theirs. For screens that
+    /// are narrower than a page.
+    pub fn svg_within(&self, width: f64) -> String {
+        let scene = match &self.chart {
+            Chart::Lines(lines) => lines.scene(width),
+            Chart::HeatMap(_) | Chart::Bars(_) => self.scene(),
+        };
+        svg::render(&scene, &self.id, &self.title, &self.caption)
+    }
+
     /// A PDF of one page.
     pub fn pdf(&self) -> Vec<u8> {
         pdf::render(&self.scene(), &self.title)
@@ -128,7 +138,7 @@ impl Figure {
 
     fn scene(&self) -> scene::Scene {
         match &self.chart {
-            Chart::Lines(lines) => lines.scene(),
+            Chart::Lines(lines) => lines.scene(WIDTH),
             Chart::HeatMap(map) => map.scene(),
             Chart::Bars(bars) => bars.scene(),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use coordinator::server::{Config, Coordinator, Datasets, Handle, Outcome, Tls};
-use coordinator::store::Storage;
+use coordinator::store::{LedgerAt, RecordsAt, Storage};
 use proto::v1::StudyState;
 use study::StudyId;
 use worker::problem::Problem;
@@ -17,6 +17,7 @@ use worker::{Cpu, golden};
 use super::connection::{read_secret, read_token};
 use super::run::{Tuning, not_started, report_found};
 use crate::exit::BadInput;
+use crate::live::{self, End, Live};
 use crate::load::memory_limit;
 use crate::{sealing, signals};
 
@@ -29,7 +30,8 @@ use crate::{sealing, signals};
 #[command(after_help = "Examples:
   regretta coordinator --dir service --token-file token
   regretta coordinator --dir service --listen 0.0.0.0:7070 --tls-cert certs/server.pem \\
-      --tls-key certs/server.key --tls-ca certs/ca.pem --metrics 127.0.0.1:9090")]
+      --tls-key certs/server.key --tls-ca certs/ca.pem --metrics 127.0.0.1:9090
+  regretta coordinator --dir service --token-file token --live 127.0.0.1:8080")]
 pub(crate) struct Arguments {
     /// Where ledger, segments and results are kept; not on a network file system
     #[arg(long, value_name = "DIR")]
@@ -40,6 +42,10 @@ pub(crate) struct Arguments {
     /// Serve Prometheus metrics at http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    /// Serve a live view for browsers at ADDRESS, and print a link that opens it once. It is not encrypted:
+    /// beyond loopback it needs --insecure, and a token or --tls-ca
+    #[arg(long, value_name = "ADDRESS")]
+    live: Option<SocketAddr>,
     /// A file with the token that callers have to show (or in REGRETTA_TOKEN)
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -55,6 +61,12 @@ pub(crate) struct Arguments {
     /// Listen beyond this machine without TLS or without authentication
     #[arg(long)]
     insecure: bool,
+    /// Keep the ledger in PostgreSQL, postgres://USER@HOST/DATABASE, so that other coordinators can take over [default: SQLite in DIR]
+    #[arg(long, value_name = "URL")]
+    ledger: Option<LedgerAt>,
+    /// Keep records that are not sealed in an object store, s3://BUCKET/PREFIX [default: in DIR]
+    #[arg(long, value_name = "URL")]
+    store: Option<RecordsAt>,
     /// Write the address to a file, for workers that start later (their --coordinator-file)
     #[arg(long, value_name = "FILE")]
     publish: Option<PathBuf>,
@@ -72,14 +84,39 @@ const RETRY: Duration = Duration::from_secs(30);
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let studies = arguments.dir.join("studies");
     let config = config(arguments, &studies)?;
+    let guarded =
+        config.token.is_some() || config.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
+    if let Some(address) = arguments.live {
+        admit_live(address, guarded, arguments.insecure)?;
+    }
     std::fs::create_dir_all(&studies)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", studies.display())))?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     threads.context("cannot start the runtime")?.block_on(serve(
         config,
         studies,
-        arguments.publish.as_deref(),
+        Shown { live: arguments.live, guarded, publish: arguments.publish.as_deref() },
     ))
+}
+
+/// How others find the coordinator, and see what it does.
+struct Shown<'a> {
+    live: Option<SocketAddr>,
+    guarded: bool,
+    publish: Option<&'a Path>,
+}
+
+/// Refuses to show studies beyond loopback to everyone, or over a network that is not trusted.
+fn admit_live(address: SocketAddr, guarded: bool, insecure: bool) -> anyhow::Result<()> {
+    if address.ip().is_loopback() || (guarded && insecure) {
+        return Ok(());
+    }
+    Err(BadInput(format!(
+        "--live {address} can be reached from other machines, and the page is not encrypted: bind it to 127.0.0.1 and come \
+         in by `ssh -L {0}:127.0.0.1:{0} HOST`, or, if the network is trusted, give --insecure and a token",
+        address.port()
+    ))
+    .into())
 }
 
 fn config(arguments: &Arguments, studies: &Path) -> anyhow::Result<Config> {
@@ -99,7 +136,10 @@ fn config(arguments: &Arguments, studies: &Path) -> anyhow::Result<Config> {
     };
     Ok(Config {
         dir: arguments.dir.join("ledger"),
-        storage: Storage::default(),
+        storage: Storage {
+            ledger: arguments.ledger.clone().unwrap_or_default(),
+            records: arguments.store.clone().unwrap_or_default(),
+        },
         listen: arguments.listen,
         metrics: arguments.metrics,
         token,
@@ -126,11 +166,12 @@ impl Datasets for Folders {
     }
 }
 
-async fn serve(config: Config, studies: PathBuf, publish: Option<&Path>) -> anyhow::Result<()> {
+async fn serve(config: Config, studies: PathBuf, shown: Shown<'_>) -> anyhow::Result<()> {
+    let Shown { live, guarded, publish } = shown;
     let interrupted = signals::interrupted()?;
     std::fs::create_dir_all(&config.dir)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", config.dir.display())))?;
-    let tls = config.tls.is_some();
+    let (tls, token) = (config.tls.is_some(), config.token.clone());
     let coordinator = Coordinator::start(config).await.map_err(not_started)?;
     report_found(&coordinator.found);
     let scheme = if tls { "https" } else { "http" };
@@ -141,6 +182,17 @@ async fn serve(config: Config, studies: PathBuf, publish: Option<&Path>) -> anyh
     if let Some(file) = publish {
         published(file, scheme, coordinator.address)?;
     }
+    let live = match live {
+        Some(address) => {
+            let token = token.as_ref();
+            let config = live::Config { address, guarded, token, one_study: false };
+            let live = Live::start(config, coordinator.handle()).await?;
+            let once = if guarded { " (the link works once)" } else { "" };
+            eprintln!("regretta: live view at {}{once}", live.link()?);
+            Some(live)
+        }
+        None => None,
+    };
     let sealing = tokio::spawn(seal_finished(coordinator.handle(), studies));
     interrupted.await;
     eprintln!("regretta: stopping; start again on the same folder to go on");
@@ -148,6 +200,10 @@ async fn serve(config: Config, studies: PathBuf, publish: Option<&Path>) -> anyh
     if let Some(file) = publish {
         // Workers that start now should wait for the next coordinator.
         _ = std::fs::remove_file(file);
+    }
+    if let Some(live) = live {
+        let message = "The coordinator was stopped; started again on the same folder it goes on.";
+        live.finish(End { state: "stopped", message: message.to_owned() }).await;
     }
     coordinator.stop(GRACE).await;
     Ok(())

@@ -194,16 +194,15 @@ fn room(dir: &Path) -> Check {
 }
 
 fn file_system(dir: &Path) -> Check {
-    match disk::network(existing(dir)) {
-        Ok(None) => Check::good("file system", "local"),
-        Ok(Some(kind)) => Check::bad(
+    match coordinator::store::shared(existing(dir)) {
+        None => Check::good("file system", "local"),
+        Some(kind) => Check::bad(
             "file system",
             State::Failed,
             format!("{kind} under {}", dir.display()),
-            "SQLite loses data on network file systems, so that no ledger is kept there: use a local folder, \
+            "SQLite cannot rely on its locks, so that no ledger is kept there: use a local folder, \
              `--ledger postgres://...`, or `--part I/K`, which needs no ledger",
         ),
-        Err(error) => Check::bad("file system", State::Warning, "unknown", format!("{error:#}")),
     }
 }
 

@@ -64,5 +64,5 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let manifest = sealing::write(&gathered.results, gathered.reader(), &priors, out)?;
     outcome::keep_study_file(&gathered.loaded, out)?;
     let output = Output { quiet: arguments.quiet, json: arguments.json };
-    outcome::show(&manifest, out, began.elapsed(), output)
+    outcome::show(&manifest, out, began.elapsed(), output, &mut |_| {})
 }

@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use analysis::{Manifest, PriorSummary};
@@ -25,8 +24,9 @@ use worker::{Cpu, golden};
 
 use super::plan::ledger;
 use crate::exit::{BadInput, CheckFailed, Interrupted};
+use crate::live::{self, End, Live};
 use crate::load::{Loaded, load, memory_limit};
-use crate::outcome::{self, Output};
+use crate::outcome::{self, Counts, Output};
 use crate::part::{self, Part};
 use crate::progress::Progress;
 use crate::{disk, sealing, signals, text};
@@ -41,6 +41,7 @@ use crate::{disk, sealing, signals, text};
 #[command(after_help = "Examples:
   regretta run study.toml
   regretta run study.toml --out results/lemma1 --workers 8
+  regretta run study.toml --open                    with a page to watch it on
   regretta run study.toml --part 3/200              one job of an array; then regretta merge
   regretta run study.toml --json 2>/dev/null | jq .digest")]
 pub(crate) struct Arguments {
@@ -58,6 +59,12 @@ pub(crate) struct Arguments {
     /// Serve Prometheus metrics at http://ADDRESS/metrics
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
+    /// Serve a live view for browsers on this machine, and print a link that opens it once
+    #[arg(long)]
+    open: bool,
+    /// Serve the live view at this address of loopback, as in 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS")]
+    live: Option<SocketAddr>,
     #[command(flatten)]
     tuning: Tuning,
     /// No progress on stderr
@@ -122,11 +129,14 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let live_at = live_address(arguments)?;
     let loaded = load(&arguments.study)?;
     let workers = super::workers(arguments.workers)?;
     let priors = priors(&loaded)?;
     if let Some(part) = arguments.part {
-        return run_part(arguments, &loaded, part, workers);
+        let out = loaded.out(arguments.out.as_deref());
+        let output = Output { quiet: arguments.quiet, json: arguments.json };
+        return part::run(&loaded, part, &out, workers, arguments.tuning.settings()?, output);
     }
     let out = loaded.out(arguments.out.as_deref());
     std::fs::create_dir_all(&out)
@@ -134,51 +144,56 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = threads.context("cannot start the runtime")?;
     let began = Instant::now();
-    let manifest =
-        runtime.block_on(Run { arguments, loaded: &loaded, out: &out, workers }.run(priors))?;
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    let run = Run { arguments, loaded: &loaded, out: &out, workers, live_at };
+    let mut live = None;
+    let computed = runtime.block_on(run.run(priors, &mut live));
+    if let (Ok(_), Some(live)) = (&computed, &live) {
+        live.analysing();
+    }
+    let mut tell = |end: End| {
+        if let Some(live) = live.take() {
+            runtime.block_on(live.finish(end));
+        }
+    };
     let output = Output { quiet: arguments.quiet, json: arguments.json };
-    outcome::show(&manifest, &out, began.elapsed(), output)
+    let ended = computed.and_then(|manifest| {
+        let mut found = |counts: Counts| tell(finished(counts, &out));
+        outcome::show(&manifest, &out, began.elapsed(), output, &mut found)
+    });
+    if let Err(error) = &ended {
+        let state = if error.is::<Interrupted>() { "interrupted" } else { "failed" };
+        tell(End { state, message: format!("{error:#}") });
+    }
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
 }
 
-/// Computes one part, without a coordinator.
-fn run_part(
-    arguments: &Arguments,
-    loaded: &Loaded,
-    part: Part,
-    workers: usize,
-) -> anyhow::Result<()> {
-    let out = loaded.out(arguments.out.as_deref());
-    let settings = arguments.tuning.settings()?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.context("cannot start the runtime")?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let interrupted = runtime.block_on(async { signals::interrupted() })?;
-    let asked = Arc::clone(&stop);
-    runtime.spawn(async move {
-        interrupted.await;
-        asked.store(true, Ordering::Relaxed);
-    });
-    let flags = (&*stop, arguments.quiet);
-    let done = part::compute(loaded, part, &out, workers, settings, flags)?;
-    if done.interrupted {
-        let advice = "all finished shards are kept: run the same command again to resume";
-        return Err(Interrupted(format!("part {part} interrupted; {advice}")).into());
+/// Where the live view is served, if it is.
+fn live_address(arguments: &Arguments) -> anyhow::Result<Option<SocketAddr>> {
+    match arguments.live {
+        Some(address) if !address.ip().is_loopback() => Err(BadInput(format!(
+            "--live {address} can be reached from other machines, and the page is not encrypted: use 127.0.0.1 here, \
+             and `ssh -L {0}:127.0.0.1:{0} HOST` there",
+            address.port()
+        ))
+        .into()),
+        None if arguments.open => Ok(Some((Ipv4Addr::LOCALHOST, 0).into())),
+        address => Ok(address),
     }
-    let path = part.path(&out);
-    if arguments.json {
-        let report = serde_json::json!({
-            "part": part.index, "of": part.count, "trials": done.trials, "file": path,
-        });
-        return super::print_json(&report);
-    }
-    let trials = text::count(done.trials.into());
-    super::print(&format!(
-        "part {part}: {trials} trials in {}\nonce all parts are there: regretta merge {out} --out {out}",
-        path.display(),
-        out = out.display()
-    ))
+}
+
+/// What the pages hear last.
+fn finished(counts: Counts, out: &Path) -> End {
+    let page = out.join("report.html");
+    let page = std::path::absolute(&page).unwrap_or(page);
+    let message = format!(
+        "The report decides: {} rows refuted, {} confirmed, {} undecided. It is at {}",
+        counts.refuted,
+        counts.confirmed,
+        counts.undecided,
+        page.display()
+    );
+    End { state: "done", message }
 }
 
 /// Builds every prior once, so that what cannot be built is refused before anything runs.
@@ -214,10 +229,15 @@ struct Run<'a> {
     loaded: &'a Loaded,
     out: &'a Path,
     workers: usize,
+    live_at: Option<SocketAddr>,
 }
 
 impl Run<'_> {
-    async fn run(&self, priors: Vec<PriorSummary>) -> anyhow::Result<Manifest> {
+    async fn run(
+        &self,
+        priors: Vec<PriorSummary>,
+        live: &mut Option<Live>,
+    ) -> anyhow::Result<Manifest> {
         let interrupted = signals::interrupted()?;
         // Loopback is shared by all users of a login node, so that even a local run has a token.
         let token = random_token()?;
@@ -230,6 +250,13 @@ impl Run<'_> {
             Err(error) => {
                 coordinator.stop(Duration::ZERO).await;
                 return Err(refused(error));
+            }
+        };
+        *live = match self.serve_live(&handle).await {
+            Ok(live) => live,
+            Err(error) => {
+                coordinator.stop(Duration::ZERO).await;
+                return Err(error);
             }
         };
         let stop = CancellationToken::new();
@@ -274,6 +301,14 @@ impl Run<'_> {
         })?;
         disk::require(self.out, 64 << 20)?;
         Coordinator::start(config).await.map_err(not_started)
+    }
+
+    async fn serve_live(&self, handle: &Handle) -> anyhow::Result<Option<Live>> {
+        let Some(address) = self.live_at else { return Ok(None) };
+        let config = live::Config { address, guarded: true, token: None, one_study: true };
+        let live = Live::start(config, handle.clone()).await?;
+        eprintln!("regretta: live view at {} (the link works once)", live.link()?);
+        Ok(Some(live))
     }
 
     fn start_workers(

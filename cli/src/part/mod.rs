@@ -6,6 +6,7 @@
 mod compute;
 mod gather;
 mod log;
+mod run;
 
 use std::fmt;
 use std::ops::Range;
@@ -15,8 +16,9 @@ use std::str::FromStr;
 use study::plan::{Plan, PlannedCell, Replicates};
 use worker::trial::LANES;
 
-pub(crate) use compute::compute;
+use compute::compute;
 pub(crate) use gather::{Progress, gather, progress};
+pub(crate) use run::run;
 
 /// The most parts of a study.
 const MOST: u32 = 1_000_000;

@@ -400,6 +400,11 @@ impl Handle {
         Some(Definition { file_name: found.file_name, text: found.text, files })
     }
 
+    /// All studies, each in one line.
+    pub async fn list(&self) -> Vec<v1::StudySummary> {
+        ask(&self.calls, |reply| Call::List { reply }).await.unwrap_or_default()
+    }
+
     /// A study's progress.
     pub async fn status(&self, study: StudyId) -> Option<v1::StudyStatus> {
         ask(&self.calls, |reply| Call::Status { study, reply }).await.ok().flatten()

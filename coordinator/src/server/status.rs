@@ -67,6 +67,12 @@ impl Engine {
             }),
             seconds_left: self.seconds_left(&view),
             trials_per_second: rate,
+            family: Some(v1::Family {
+                alpha: entry.plan.study.alpha,
+                ln_evidence: libm::log(entry.plan.evidence),
+                n_opt: entry.plan.study.n_opt,
+                rows: entry.plan.rows,
+            }),
             cells: view.cells.iter().map(|cell| cell_status(entry, cell)).collect(),
         })
     }
@@ -143,6 +149,8 @@ fn row_statuses(entry: &Entry, view: &StudyView) -> Vec<v1::RowStatus> {
                 violations: counted.refuting,
                 ln_e_refute: mixture.ln_e_refute(counts(counted.refuting)),
                 ln_e_confirm: mixture.ln_e_confirm(counts(counted.confirming)),
+                required: 1.0 - row.budget,
+                violations_confirming: counted.confirming,
             });
         }
     }

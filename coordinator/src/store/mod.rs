@@ -60,6 +60,7 @@ pub use dataset::{fetch_dataset, publish_dataset};
 pub use error::Error;
 pub use frame::MAX_PAYLOAD;
 pub use location::{Bucket, LedgerAt, LocationError, Postgres, RecordsAt, Storage};
+pub use mount::shared;
 pub use reader::Reader;
 pub use row::{
     Check, Committed, DamagedShard, Death, Held, Place, SealedCell, ShardRow, State, StoredShard,

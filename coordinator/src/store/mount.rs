@@ -47,12 +47,17 @@ const SHARED_FUSE: [&str; 17] = [
     "seaweedfs",
 ];
 
-/// Refuses a folder that is on a shared file system. Where the system does not say, it is not.
-pub(super) fn require_local(dir: &Path) -> Result<(), Error> {
+/// The kind of the shared file system that a folder is on. Where the system does not say, it is on none.
+pub fn shared(dir: &Path) -> Option<String> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
-    match kind(&table, &dir).filter(|kind| is_shared(kind)) {
-        Some(kind) => Err(Error::Shared { dir, kind: kind.to_owned() }),
+    kind(&table, &dir).filter(|kind| is_shared(kind)).map(str::to_owned)
+}
+
+/// Refuses a folder that is on a shared file system.
+pub(super) fn require_local(dir: &Path) -> Result<(), Error> {
+    match shared(dir) {
+        Some(kind) => Err(Error::Shared { dir: dir.to_path_buf(), kind }),
         None => Ok(()),
     }
 }
