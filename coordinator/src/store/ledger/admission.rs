@@ -4,6 +4,7 @@
 //! database's thread; what that leaves out is settled one by one, to say why.
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 
 use prost::Message;
 
@@ -158,7 +159,10 @@ fn insertion(mark: char, rows: usize) -> String {
             _ => ", ",
         });
         text.push(mark);
-        text.push_str(&(place + 1).to_string());
+        if mark == '$' {
+            // Writing to a string cannot fail.
+            _ = write!(text, "{}", place + 1);
+        }
     }
     text.push_str(
         ")) INSERT INTO shards (study, cell, first, past, token, checkpoints, digest, tally, \

@@ -136,8 +136,8 @@ pub(super) enum Session<'a> {
 }
 
 impl Session<'_> {
-    /// What a placeholder begins with in statements that are put together: SQLite looks up `$1` in
-    /// a list of names, and knows `?1` by its number.
+    /// What a placeholder is in statements that are put together, with its number where it is `$`:
+    /// SQLite looks up whatever has a name or number in a list, and counts `?`.
     pub(super) fn mark(&self) -> char {
         match self {
             Self::Sqlite(_) => '?',
