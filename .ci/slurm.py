@@ -174,7 +174,10 @@ def parts(binary: str, study: Path, out: Path) -> int:
     assert refused.returncode == 2 and "scancel" in refused.stderr, refused
     # What Slurm sends before a time limit; then a job that wants both cores, from a partition that preempts.
     first = next(line.split()[0] for line in queued() if " RUNNING" in line)
-    run(["scancel", "--batch", "--signal=TERM", first])
+    def told() -> bool:  # a job that is just being started cannot be signalled yet
+        return subprocess.run(["scancel", "--batch", "--signal=TERM", first], capture_output=True).returncode == 0
+
+    wait_for("the signal", told, 30)
     status = run([binary, "slurm", "status", str(out)])
     print(status, end="")
     assert "not sealed yet" in status, status

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use coordinator::server::Token;
-use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use worker::client::{ClientTls, Secret};
 
 use crate::exit::BadInput;
@@ -17,9 +17,14 @@ const VARIABLE: &str = "REGRETTA_TOKEN";
 /// Arguments of commands that call a coordinator.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Connection {
-    /// The coordinator's address
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7070")]
-    pub(crate) coordinator: String,
+    /// The coordinator's address; repeated, or with commas, for coordinators that stand in for each other
+    #[arg(
+        long,
+        value_name = "URL",
+        value_delimiter = ',',
+        default_value = "http://127.0.0.1:7070"
+    )]
+    pub(crate) coordinator: Vec<String>,
     /// A file in which the coordinator publishes its address (its --publish); waited for where it is not there yet
     #[arg(long, value_name = "FILE", conflicts_with = "coordinator")]
     pub(crate) coordinator_file: Option<PathBuf>,
@@ -57,7 +62,7 @@ impl Connection {
         let began = Instant::now();
         loop {
             if let Some(coordinator) = published(file) {
-                return Ok(Self { coordinator, ..self.clone() });
+                return Ok(Self { coordinator: vec![coordinator], ..self.clone() });
             }
             if began.elapsed() > patience {
                 let seconds = patience.as_secs();
@@ -79,10 +84,9 @@ impl Connection {
     /// What a client needs for TLS.
     pub(crate) fn tls(&self) -> anyhow::Result<Option<ClientTls>> {
         let Some(authority) = &self.tls_ca else {
-            if self.coordinator.starts_with("https://") {
+            if let Some(address) = self.coordinator.iter().find(|url| url.starts_with("https://")) {
                 return Err(BadInput(format!(
-                    "{} speaks TLS; give --tls-ca with the authority that signed its certificate",
-                    self.coordinator
+                    "{address} speaks TLS; give --tls-ca with the authority that signed its certificate"
                 ))
                 .into());
             }
@@ -98,30 +102,35 @@ impl Connection {
         Ok(Some(ClientTls { authority: read_secret(authority)?, identity, domain }))
     }
 
-    /// A connection for calls of a user.
+    /// A connection for calls of a user, to the first coordinator that answers.
     pub(crate) async fn channel(&self) -> anyhow::Result<Channel> {
-        let bad = |error: &dyn std::fmt::Display| {
-            BadInput(format!("--coordinator {}: {error}", self.coordinator))
-        };
-        let mut endpoint =
-            Endpoint::from_shared(self.coordinator.clone()).map_err(|error| bad(&error))?;
-        if let Some(tls) = self.tls()? {
-            let mut config =
-                ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&tls.authority));
-            if let Some((certificate, key)) = &tls.identity {
-                config = config.identity(Identity::from_pem(certificate, key.reveal()));
+        let mut failed = None;
+        for address in &self.coordinator {
+            match self.reach(address).await {
+                Ok(channel) => return Ok(channel),
+                Err(error) => failed = failed.or(Some(error)),
             }
-            if let Some(domain) = &tls.domain {
-                config = config.domain_name(domain);
-            }
-            endpoint = endpoint.tls_config(config).map_err(|error| bad(&error))?;
         }
-        let connected = endpoint.connect().await;
-        connected.map_err(|error| {
-            BadInput(format!("cannot reach {}: {}", self.coordinator, chain(&error))).into()
-        })
+        Err(failed.unwrap_or_else(|| BadInput("--coordinator names no address".to_owned()).into()))
+    }
+
+    async fn reach(&self, address: &str) -> anyhow::Result<Channel> {
+        let bad =
+            |error: &dyn std::fmt::Display| BadInput(format!("--coordinator {address}: {error}"));
+        let mut endpoint =
+            Endpoint::from_shared(address.to_owned()).map_err(|error| bad(&error))?;
+        if let Some(tls) = self.tls()? {
+            let tls = ClientTlsConfig::from(&tls);
+            endpoint = endpoint.tls_config(tls).map_err(|error| bad(&error))?;
+        }
+        let connected = endpoint.connect_timeout(PATIENCE).connect().await;
+        connected
+            .map_err(|error| BadInput(format!("cannot reach {address}: {}", chain(&error))).into())
     }
 }
+
+/// The longest wait for a connection.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An error with all that led to it, in one line.
 pub(crate) fn chain(error: &dyn Error) -> String {

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +32,9 @@ use crate::{sealing, signals};
   regretta coordinator --dir service --token-file token
   regretta coordinator --dir service --listen 0.0.0.0:7070 --tls-cert certs/server.pem \\
       --tls-key certs/server.key --tls-ca certs/ca.pem --metrics 127.0.0.1:9090
-  regretta coordinator --dir service --token-file token --live 127.0.0.1:8080")]
+  regretta coordinator --dir service --token-file token --live 127.0.0.1:8080
+  regretta coordinator --dir service --ledger postgres://regretta@db/regretta --store s3://bucket/prefix \\
+      --token-file token")]
 pub(crate) struct Arguments {
     /// Where ledger, segments and results are kept; not on a network file system
     #[arg(long, value_name = "DIR")]
@@ -92,11 +95,27 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     std::fs::create_dir_all(&studies)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", studies.display())))?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    threads.context("cannot start the runtime")?.block_on(serve(
-        config,
-        studies,
-        Shown { live: arguments.live, guarded, publish: arguments.publish.as_deref() },
-    ))
+    let runtime = threads.context("cannot start the runtime")?;
+    runtime.block_on(async {
+        let shown = Shown { live: arguments.live, guarded, publish: arguments.publish.as_deref() };
+        let interrupted = signals::interrupted()?;
+        tokio::pin!(interrupted);
+        let mut next = config;
+        while serve(next, &studies, &shown, interrupted.as_mut()).await? == Ended::Deposed {
+            eprintln!("regretta: another coordinator may lead; standing by");
+            next = self::config(arguments, &studies)?;
+        }
+        Ok(())
+    })
+}
+
+/// Why a coordinator serves no more.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    /// It was told to stop.
+    Stopped,
+    /// Another one leads, or may.
+    Deposed,
 }
 
 /// How others find the coordinator, and see what it does.
@@ -166,13 +185,23 @@ impl Datasets for Folders {
     }
 }
 
-async fn serve(config: Config, studies: PathBuf, shown: Shown<'_>) -> anyhow::Result<()> {
-    let Shown { live, guarded, publish } = shown;
-    let interrupted = signals::interrupted()?;
+/// Serves, once this coordinator leads, until it is told to stop or another one may lead.
+async fn serve(
+    config: Config,
+    studies: &Path,
+    shown: &Shown<'_>,
+    mut interrupted: Pin<&mut (impl Future<Output = ()> + Send)>,
+) -> anyhow::Result<Ended> {
+    let &Shown { live, guarded, publish } = shown;
     std::fs::create_dir_all(&config.dir)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", config.dir.display())))?;
     let (tls, token) = (config.tls.is_some(), config.token.clone());
-    let coordinator = Coordinator::start(config).await.map_err(not_started)?;
+    // A standby may wait for long, and has to go when it is told to.
+    let coordinator = tokio::select! {
+        biased;
+        () = &mut interrupted => return Ok(Ended::Stopped),
+        started = Coordinator::start(config) => started.map_err(not_started)?,
+    };
     report_found(&coordinator.found);
     let scheme = if tls { "https" } else { "http" };
     eprintln!("regretta: coordinator at {scheme}://{}", coordinator.address);
@@ -193,9 +222,15 @@ async fn serve(config: Config, studies: PathBuf, shown: Shown<'_>) -> anyhow::Re
         }
         None => None,
     };
-    let sealing = tokio::spawn(seal_finished(coordinator.handle(), studies));
-    interrupted.await;
-    eprintln!("regretta: stopping; start again on the same folder to go on");
+    let sealing = tokio::spawn(seal_finished(coordinator.handle(), studies.to_path_buf()));
+    let ended = tokio::select! {
+        biased;
+        () = &mut interrupted => Ended::Stopped,
+        () = coordinator.lost() => Ended::Deposed,
+    };
+    if ended == Ended::Stopped {
+        eprintln!("regretta: stopping; start again on the same folder to go on");
+    }
     sealing.abort();
     if let Some(file) = publish {
         // Workers that start now should wait for the next coordinator.
@@ -205,8 +240,8 @@ async fn serve(config: Config, studies: PathBuf, shown: Shown<'_>) -> anyhow::Re
         let message = "The coordinator was stopped; started again on the same folder it goes on.";
         live.finish(End { state: "stopped", message: message.to_owned() }).await;
     }
-    coordinator.stop(GRACE).await;
-    Ok(())
+    coordinator.stop(if ended == Ended::Stopped { GRACE } else { Duration::ZERO }).await;
+    Ok(ended)
 }
 
 /// Writes the address as others reach it: by this machine's name where the coordinator listens on all of its

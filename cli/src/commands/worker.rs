@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let slots = super::workers(arguments.slots)?;
     let token = arguments.connection.token()?;
     let config = client::Config {
-        coordinator: arguments.connection.coordinator.clone(),
+        coordinator: arguments.connection.coordinator.join(","),
         token: token.map(|token| Secret::new(token.reveal())),
         tls: arguments.connection.tls()?,
         name: arguments.name.clone().unwrap_or_else(default_name),
