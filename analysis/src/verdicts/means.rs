@@ -6,12 +6,12 @@
 use study::cell::Cell;
 use study::rows::MeanRow;
 use theory::claims::Test;
-use theory::evidence::{MeanSample, equivalence_test, z_test};
+use theory::evidence::{MeanSample, Verdict, equivalence_test, z_test};
 use theory::special::normal_quantile;
 use theory::{Form, lemma1};
 
-use super::Candidate;
 use super::assemble::{blank, finite};
+use super::{Candidate, VerdictRow};
 use crate::dataset::{DataCell, Dataset};
 use crate::pass::CellResult;
 
@@ -84,6 +84,16 @@ fn candidate(
         crate::words::number(margin, 3)
     ));
     Candidate { evidence: Some((refute, confirm)), row }
+}
+
+/// A mean that differs from the claimed one, and by less than the margin: both tests are right, and the claim, which
+/// is one of equality, is false.
+pub(super) fn settle(row: &mut VerdictRow) {
+    Verdict::Refuted.name().clone_into(&mut row.verdict);
+    let margin = crate::words::number(row.mean_margin.unwrap_or_default(), 3);
+    row.reason = Some(format!(
+        "fixed n: the mean differs (z-test), by less than ±{margin} (equivalence test); log_e holds -log p"
+    ));
 }
 
 /// The size of the statistic.

@@ -97,7 +97,9 @@ pub fn verdicts(sources: &Sources<'_>) -> Result<Vec<VerdictRow>, Error> {
         let evidence: Vec<Option<(f64, f64)>> = family.iter().map(|one| one.evidence).collect();
         for (candidate, verdict) in family.iter_mut().zip(decide(&evidence, alpha)) {
             verdict.name().clone_into(&mut candidate.row.verdict);
-            if verdict == Verdict::Inconsistent {
+            if verdict == Verdict::Inconsistent && candidate.row.mean_expected.is_some() {
+                means::settle(&mut candidate.row);
+            } else if verdict == Verdict::Inconsistent {
                 candidate.row.reason = Some(format!(
                     "both refuted and confirmed: a bug, or an event of probability at most {alpha}"
                 ));

@@ -29,7 +29,7 @@ use crate::load::{Loaded, load, memory_limit};
 use crate::outcome::{self, Counts, Output};
 use crate::part::{self, Part};
 use crate::progress::Progress;
-use crate::{disk, sealing, signals, text};
+use crate::{disk, sealing, signals};
 
 /// Run a study on this machine
 ///

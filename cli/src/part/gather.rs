@@ -68,7 +68,7 @@ impl Gathered {
         &self,
     ) -> impl FnMut(CellId, &StoredShard) -> anyhow::Result<Batch> + use<> {
         let files = self.files.clone();
-        let mut open: HashMap<u32, File> = HashMap::new();
+        let mut open: HashMap<u64, File> = HashMap::new();
         move |cell, shard| {
             let Held::Live(places) = &shard.held else { bail!("parts are not sealed") };
             let place = *places.first().context("a frame has a place")?;
@@ -235,7 +235,7 @@ fn results(plan: &Plan, shards: Vec<(usize, Shard)>, count: u32) -> anyhow::Resu
 
 fn stored(plan: &Plan, cell: &PlannedCell, file: usize, shard: Shard) -> StoredShard {
     let Shard { about, places } = shard;
-    let place = |place: Place| Place { segment: file as u32, ..place };
+    let place = |place: Place| Place { segment: file as u64, ..place };
     StoredShard {
         row: ShardRow {
             study: plan.id,
