@@ -147,7 +147,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if !arguments.quiet {
         eprintln!("analysing ...");
     }
-    let analysed = analysis::Analysis::of(&out, &[]).map_err(super::analyze::refused)?;
+    let analysed = analysis::Analysis::of(&out, &[], analysis::pass::Extent::All)
+        .map_err(super::analyze::refused)?;
     let written = analysis::report::Report::new(&analysed);
     written.write(&out).map_err(super::analyze::refused)?;
     let count = |verdict: &str| {
