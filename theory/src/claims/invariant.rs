@@ -19,6 +19,7 @@ const ALLOWANCE: f64 = 1e-9;
 const IDENTITY_ALLOWANCE: f64 = 1e-7;
 
 /// low <= high, up to the allowance relative to `scale`.
+#[inline(always)]
 fn at_most(low: f64, high: f64, scale: f64) -> bool {
     low <= high + ALLOWANCE * scale.abs()
 }
@@ -62,7 +63,10 @@ fn ucb_selection<T: Trial>(_: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
         let (zeta, mu_star) = (m.get(Q::ZetaTau), m.get(Q::MuHatStarTau));
         let (k_star, mu_tau) = (m.value(Q::KHatStarTau), m.value(Q::MuHatTau));
         let (k_tau, seen) = (m.value(Q::KHatTau), m.value(Q::StarSeenTau) != 0.0);
-        let (zeta, mu_star) = zeta.zip(mu_star).filter(|_| !seen)?;
+        let (zeta, mu_star) = (zeta?, mu_star?);
+        if seen {
+            return None;
+        }
         let reach = zeta * k_tau.sqrt();
         Some(at_most(mu_star + zeta * k_star.sqrt(), mu_tau + reach, mu_tau.abs() + reach))
     })
@@ -76,7 +80,10 @@ fn pi_selection<T: Trial>(_: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
         let (target, mu_star) = (m.get(Q::Target), m.get(Q::MuHatStarTau));
         let (k_star, mu_tau) = (m.value(Q::KHatStarTau), m.value(Q::MuHatTau));
         let (k_tau, seen) = (m.value(Q::KHatTau), m.value(Q::StarSeenTau) != 0.0);
-        let (target, mu_star) = target.zip(mu_star).filter(|_| !seen)?;
+        let (target, mu_star) = (target?, mu_star?);
+        if seen {
+            return None;
+        }
         let (star, tau) = (k_star.sqrt(), k_tau.sqrt());
         let size = |mu: f64| target.abs() + mu.abs();
         Some(at_most(

@@ -24,7 +24,8 @@ pub(super) fn bound<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option
         #[inline(always)]
         move |m: &T| {
             let derived = &context.derived;
-            let (gap, constants) = gap(context, m).zip(context.at_tau(m))?;
+            let (gap, constants) = (gap(context, m), context.at_tau(m));
+            let (gap, constants) = (gap?, constants?);
             let eta = constants.eta_pi(derived.zeta_pi, gap)?;
             if is_finite {
                 // theorem2::pi_bound, with what does not depend on the trial computed before.
@@ -46,8 +47,8 @@ fn regret<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
 #[expect(clippy::unnecessary_wraps, reason = "predicates of the registry share one signature")]
 fn numerator<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
     Some(|m: &T| {
-        let (gap, constants) = gap(context, m).zip(context.at_tau(m))?;
-        Some(gap + constants.iota >= 0.0)
+        let (gap, constants) = (gap(context, m), context.at_tau(m));
+        Some(gap? + constants?.iota >= 0.0)
     })
 }
 
