@@ -8,7 +8,7 @@ use crate::audit::{self, Audit};
 use crate::dataset::{self, Dataset};
 use crate::own;
 use crate::parquet::FileError;
-use crate::pass::{self, CellResult, Trial};
+use crate::pass::{self, CellResult, Extent, Trial};
 use crate::rates::{self, Comparison, RateFit, RatePoint};
 use crate::verdicts::{self, Sources, VerdictRow};
 
@@ -77,6 +77,8 @@ impl Error {
 
 /// A dataset with all that is known of it.
 pub struct Analysis {
+    /// How much was asked for.
+    pub extent: Extent,
     /// The dataset.
     pub dataset: Dataset,
     /// What its records say; `None` for a summary.
@@ -94,8 +96,9 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Analyses the dataset of a folder, at further deltas too.
-    pub fn of(dir: &Path, further: &[Delta]) -> Result<Self, Error> {
+    /// Analyses the dataset of a folder, at further deltas too. An analysis for verdicts alone has no rates
+    /// and no comparisons, and its records no series.
+    pub fn of(dir: &Path, further: &[Delta], extent: Extent) -> Result<Self, Error> {
         let dataset = Dataset::open(dir)?;
         let further: Vec<Delta> = further
             .iter()
@@ -104,7 +107,7 @@ impl Analysis {
             .collect();
         check_deltas(&dataset, &further)?;
         let records = match dataset.has_all_records() {
-            true => Some(pass::run(&dataset, &further)?),
+            true => Some(pass::run(&dataset, &further, extent)?),
             false if further.is_empty() => None,
             false => return Err(Error::Summary),
         };
@@ -118,8 +121,9 @@ impl Analysis {
             own: &own,
         };
         let verdicts = verdicts::verdicts(&sources)?;
-        let all = records.as_deref().unwrap_or_default();
+        let all = records.as_deref().filter(|_| extent == Extent::All).unwrap_or_default();
         Ok(Self {
+            extent,
             audits: audit::audits(&verdicts),
             points: rates::points(&dataset, all, &verdicts),
             fits: rates::fits(&dataset, all),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use analysis::pass::Extent;
 use analysis::{Analysis, Manifest};
 use anyhow::Context;
 use serde::Serialize;
@@ -51,7 +52,7 @@ pub(crate) fn show(
     if !output.quiet {
         eprintln!("analysing ...");
     }
-    let analysed = Analysis::of(out, &[]).map_err(analyze::refused)?;
+    let analysed = Analysis::of(out, &[], Extent::All).map_err(analyze::refused)?;
     let written = analysis::report::Report::new(&analysed);
     written.write(out).map_err(analyze::refused)?;
     let count = |verdict: &str| {

@@ -97,6 +97,36 @@ fn where_all_policies_use_delta_the_grids_line_is_printed() {
 }
 
 #[test]
+fn verdicts_alone_are_those_of_the_whole_analysis() {
+    let bench = sealed();
+    let whole = std::fs::read(bench.path("out/verdicts.json")).unwrap();
+    for name in ["verdicts.json", "report.html", "recheck.py"] {
+        std::fs::remove_file(bench.path("out").join(name)).unwrap();
+    }
+    for name in ["tables", "figures"] {
+        std::fs::remove_dir_all(bench.path("out").join(name)).unwrap();
+    }
+    let output = bench.output(&["analyze", "out", "--only", "verdicts"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(std::fs::read(bench.path("out/verdicts.json")).unwrap() == whole);
+    for name in ["report.html", "recheck.py", "tables", "figures"] {
+        assert!(!bench.path("out").join(name).exists(), "{name}");
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("claims were tested") && text.contains("lemma1.mean"), "{text}");
+    assert!(text.contains("verdicts.json") && !text.contains("report.html"), "{text}");
+    // Digests are not compared first, but what cannot be read is found to be damaged.
+    let part = bench.path("out/records/part-00000.parquet");
+    let mut bytes = std::fs::read(&part).unwrap();
+    let third = bytes.len() / 3;
+    bytes[third..2 * third].fill(0);
+    std::fs::write(&part, bytes).unwrap();
+    let output = bench.output(&["analyze", "out", "--only", "verdicts"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("was changed since it was sealed"), "{}", stderr(&output));
+}
+
+#[test]
 fn the_worst_trials_have_addresses() {
     let bench = sealed();
     let arguments = ["analyze", "out", "--worst", "5", "--claim", "theorem2.ucb", "--json"];

@@ -82,19 +82,21 @@ impl<'a> Run<'a> {
         self.bytes
     }
 
-    /// The packed values.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> + use<'a> {
+    /// The packed values, eight at a time.
+    pub(super) fn groups(&self) -> impl Iterator<Item = [u32; 8]> + use<'a> {
         let width = self.width;
         let mask = if width == 0 { 0 } else { u64::MAX >> (64 - width) };
-        self.bytes.chunks(width.max(1)).flat_map(move |group| {
+        self.bytes.chunks(width.max(1)).map(move |group| {
             let mut padded = [0; WIDEST + 8];
             padded[..group.len()].copy_from_slice(group);
-            (0..8).map(move |place| {
+            let mut numbers = [0; 8];
+            for (place, number) in numbers.iter_mut().enumerate() {
                 let bit = place * width;
                 let word =
                     padded[bit / 8..].first_chunk().expect("a group is padded by eight bytes");
-                (u64::from_le_bytes(*word) >> (bit % 8) & mask) as u32
-            })
+                *number = (u64::from_le_bytes(*word) >> (bit % 8) & mask) as u32;
+            }
+            numbers
         })
     }
 }
@@ -114,7 +116,7 @@ mod tests {
         // The numbers 0 .. 7 in three bits, from the specification, then a run of five times 4.
         let bytes = [3, 0b1000_1000, 0b1100_0110, 0b1111_1010, 10, 4];
         let runs: Vec<Run<'_>> = Runs::new(&bytes, 3).map(Result::unwrap).collect();
-        assert_eq!(runs[0].numbers().collect::<Vec<u32>>(), (0..8).collect::<Vec<u32>>());
+        assert_eq!(runs[0].groups().collect::<Vec<[u32; 8]>>(), [[0, 1, 2, 3, 4, 5, 6, 7]]);
         assert_eq!((runs[1].same(), runs[1].count(), runs.len()), (Some(4), 5, 2));
         assert_eq!(bits(&[5]).take(4).collect::<Vec<bool>>(), [true, false, true, false]);
     }
@@ -123,7 +125,7 @@ mod tests {
         #[test]
         fn any_bytes_are_runs_or_refused(bytes: Vec<u8>, width in 0_usize..40) {
             for run in Runs::new(&bytes, width).take_while(Result::is_ok).flatten() {
-                prop_assert!(run.same().is_some() || run.numbers().count() <= run.count().max(8));
+                prop_assert!(run.same().is_some() || 8 * run.groups().count() <= run.count().max(8));
             }
         }
 
@@ -140,7 +142,7 @@ mod tests {
                 }
             }
             let run = Runs::new(&bytes, width).next().unwrap().unwrap();
-            prop_assert_eq!(run.numbers().collect::<Vec<u32>>(), numbers);
+            prop_assert_eq!(run.groups().flatten().collect::<Vec<u32>>(), numbers);
         }
     }
 }

@@ -75,9 +75,13 @@ impl Group {
         let found = columns.get(name).ok_or_else(|| refused("it was not opened".into()));
         let (place, stored) = *found?;
         let range = metadata.row_groups[self.place].parquet_columns()[place].byte_range();
-        room.chunk.resize((range.end - range.start) as usize, 0);
-        file.read_exact_at(&mut room.chunk, range.start).map_err(FileError::io("read", path))?;
+        let length = (range.end - range.start) as usize;
+        if room.chunk.len() < length {
+            room.chunk.resize(length, 0);
+        }
+        let chunk = &mut room.chunk[..length];
+        file.read_exact_at(chunk, range.start).map_err(FileError::io("read", path))?;
         values.resize(self.rows, f64::NAN);
-        room.decode(stored, values).map_err(refused)
+        room.decode(length, stored, values).map_err(refused)
     }
 }

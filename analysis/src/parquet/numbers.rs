@@ -41,6 +41,24 @@ enum Dense<'a> {
 }
 
 impl Dense<'_> {
+    fn count(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.len(),
+            Self::Bytes(bytes) => bytes.len() / 8,
+        }
+    }
+
+    /// The value at a place; NaN beyond the last.
+    fn at(&self, place: usize) -> f64 {
+        let value = match self {
+            Self::Numbers(numbers) => numbers.get(place).copied(),
+            Self::Bytes(bytes) => {
+                bytes.as_chunks().0.get(place).map(|&word| f64::from_le_bytes(word))
+            }
+        };
+        value.unwrap_or(f64::NAN)
+    }
+
     /// Copies from a place on; `None` where there are too few.
     fn copy(&self, from: usize, values: &mut [f64]) -> Option<()> {
         let range = from..from + values.len();
@@ -58,22 +76,27 @@ impl Dense<'_> {
 }
 
 impl Room {
-    /// Decodes [`Room::chunk`] into as many values as there are rows, NaN for null. Whether there is any
-    /// value.
-    pub(super) fn decode(&mut self, stored: Stored, values: &mut [f64]) -> Result<bool, Reason> {
+    /// Decodes so many bytes of [`Room::chunk`] into as many values as there are rows, NaN for null.
+    /// Whether there is any value.
+    pub(super) fn decode(
+        &mut self,
+        length: usize,
+        stored: Stored,
+        values: &mut [f64],
+    ) -> Result<bool, Reason> {
         let (mut at, mut rows, mut found) = (0, 0, false);
         self.dictionary.clear();
         while rows < values.len() {
-            let (header, body) = self.header(at)?;
+            let (header, body) = header(&self.chunk[..length], at)?;
             let end = body + size(header.compressed_page_size)?;
-            let compressed = self.chunk.get(body..end).ok_or("a page ends too early")?;
-            let length = size(header.uncompressed_page_size)?;
-            if self.page.len() < length {
-                self.page.resize(length, 0);
+            let compressed = self.chunk[..length].get(body..end).ok_or("a page ends too early")?;
+            let page_length = size(header.uncompressed_page_size)?;
+            if self.page.len() < page_length {
+                self.page.resize(page_length, 0);
             }
-            let page = &mut self.page[..length];
+            let page = &mut self.page[..page_length];
             let decoded = self.snappy.decompress(compressed, page);
-            if decoded.map_err(|error| error.to_string())? != length {
+            if decoded.map_err(|error| error.to_string())? != page_length {
                 return Err("a page has another length than its header says".into());
             }
             at = end;
@@ -91,15 +114,16 @@ impl Room {
         }
         Ok(found)
     }
+}
 
-    fn header(&self, at: usize) -> Result<(PageHeader, usize), Reason> {
-        let mut rest = self.chunk.get(at..).ok_or("a column ends too early")?;
-        let length = rest.len();
-        let mut protocol = TCompactInputProtocol::new(&mut rest, HEADER);
-        let header = PageHeader::read_from_in_protocol(&mut protocol);
-        let header = header.map_err(|error| format!("a page's header: {error}"))?;
-        Ok((header, at + length - rest.len()))
-    }
+/// The header of the page that begins at a place of a column, and where its body begins.
+fn header(column: &[u8], at: usize) -> Result<(PageHeader, usize), Reason> {
+    let mut rest = column.get(at..).ok_or("a column ends too early")?;
+    let length = rest.len();
+    let mut protocol = TCompactInputProtocol::new(&mut rest, HEADER);
+    let header = PageHeader::read_from_in_protocol(&mut protocol);
+    let header = header.map_err(|error| format!("a page's header: {error}"))?;
+    Ok((header, at + length - rest.len()))
 }
 
 fn size(number: i32) -> Result<usize, Reason> {
@@ -160,9 +184,18 @@ fn look_up(
             let value = known(place).ok_or("a value is not in the dictionary")?;
             dense.resize(most.min(before.saturating_add(run.count())), value);
         } else {
-            // What fills up the last group has no place.
-            let numbers = run.numbers().take(most - before);
-            dense.extend(numbers.map(|place| known(place).unwrap_or(f64::NAN)));
+            for group in run.groups() {
+                // What fills up the last group has no place.
+                let from = dense.len();
+                dense.resize(from + group.len(), f64::NAN);
+                for (value, place) in dense[from..].iter_mut().zip(group) {
+                    *value = known(place).unwrap_or(f64::NAN);
+                }
+                if dense.len() >= most {
+                    break;
+                }
+            }
+            dense.truncate(most);
         }
         if dense.len() == most {
             break;
@@ -175,31 +208,36 @@ fn look_up(
 fn spread(levels: &[u8], dense: &Dense<'_>, values: &mut [f64]) -> Result<bool, Reason> {
     const SHORT: &str = "there are too few values";
     let (mut row, mut taken) = (0_usize, 0);
-    let mut put = |has: bool, count: usize| -> Option<()> {
-        let end = values.len().min(row.saturating_add(count));
-        let part = &mut values[row..end];
-        row = end;
-        if has {
-            dense.copy(taken, part)?;
-            taken += part.len();
-        } else {
-            part.fill(f64::NAN);
-        }
-        Some(())
-    };
     for run in Runs::new(levels, 1) {
         let run = run?;
         if let Some(level) = run.same() {
-            put(level != 0, run.count()).ok_or(SHORT)?;
+            let part = part(values, &mut row, run.count());
+            if level == 0 {
+                part.fill(f64::NAN);
+            } else {
+                dense.copy(taken, part).ok_or(SHORT)?;
+                taken += part.len();
+            }
             continue;
         }
         for &byte in run.bytes() {
-            match byte {
-                0 => put(false, 8).ok_or(SHORT)?,
-                0xff => put(true, 8).ok_or(SHORT)?,
-                _ => (0..8).try_for_each(|bit| put(byte >> bit & 1 != 0, 1)).ok_or(SHORT)?,
+            for (bit, value) in part(values, &mut row, 8).iter_mut().enumerate() {
+                // Which rows have a value cannot be guessed: one is looked at anyway.
+                let (has, next) = (byte >> bit & 1 != 0, dense.at(taken));
+                *value = if has { next } else { f64::NAN };
+                taken += usize::from(has);
             }
         }
     }
+    if taken > dense.count() {
+        return Err(SHORT.into());
+    }
     if row == values.len() { Ok(taken > 0) } else { Err("there are too few levels".into()) }
+}
+
+/// The next rows, of which there may be fewer.
+fn part<'v>(values: &'v mut [f64], row: &mut usize, count: usize) -> &'v mut [f64] {
+    let (start, end) = (*row, values.len().min(row.saturating_add(count)));
+    *row = end;
+    &mut values[start..end]
 }

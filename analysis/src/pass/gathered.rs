@@ -1,17 +1,19 @@
 //! A cell put together from its parts, and the summaries that are taken of it when it is whole.
 
 use rayon::prelude::*;
-use study::cell::Cell;
 use study::tally::RowCounts;
 use theory::claims::RegretBound;
-use theory::evidence::{Counts, MeanSample, Mixture};
+use theory::evidence::MeanSample;
 
-use super::partial::{AtSlot, Partial, Ratios, SERIES};
-use super::questions::{Questions, Watch};
+use super::bounded::{Bounded, Slack};
+use super::partial::{AtSlot, Moments, Partial, SERIES};
+use super::questions::{AtCheckpoint, Questions};
+use super::rivals::{Rivals, is_random};
 use super::series::AllSeries;
 use super::spare::Spare;
-use super::{AtResult, CellResult, RowResult, Series};
+use super::{AtResult, CellResult, RowResult};
 use crate::dataset::{DataCell, Dataset};
+use crate::manifest::Family;
 use crate::statistics::Sample;
 
 /// Trials of a cell whose values are kept for quantiles and ratios; counts and means are of all trials.
@@ -48,94 +50,63 @@ pub struct SeriesResult {
     pub sample: Option<Sample>,
 }
 
-/// How much of a regret bound is used, with rho's lower end where it depends on rho.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Slack {
-    /// The bound; its mean where it differs between trials.
-    pub bound: f64,
-    /// Bound over regret, at the (1 - budget)-quantile of regret/bound.
-    pub tightness: Option<f64>,
-    /// The smallest factor by which the bound could shrink and still be confirmed.
-    pub shrink: Option<f64>,
-    /// Share of trials in which even the worst point of the domain satisfies the bound.
-    pub worst_case: Option<f64>,
-    /// Share of the trials of random search, on the same functions, that satisfy the bound.
-    pub random: Option<f64>,
-}
-
-/// What random search reached, by prior and t: best-sample and simple regret, trial by trial.
-pub(super) struct Rivals(Vec<Vec<(u32, [Vec<f64>; 2])>>);
-
-impl Rivals {
-    pub(super) fn new(priors: usize) -> Self {
-        Self(vec![vec![]; priors])
-    }
-
-    pub(super) fn learn(&mut self, dataset: &Dataset, cell: usize, gathered: &Gathered) {
-        let cell = &dataset.cells[cell];
-        for (&t, at) in cell.checkpoints.iter().zip(&gathered.at) {
-            let kept = [Series::BestSample, Series::Simple].map(|one| at.series.kept(one).to_vec());
-            self.0[cell.prior].push((t, kept));
-        }
-    }
-
-    fn at(&self, cell: &DataCell, t: u32) -> Option<&[Vec<f64>; 2]> {
-        self.0[cell.prior].iter().find(|entry| entry.0 == t).map(|entry| &entry.1)
-    }
-}
-
 /// A cell of which some parts are there.
-pub(super) struct Gathered {
+pub(super) struct Gathered<'a> {
+    pub(super) cell: usize,
+    pub(super) data: &'a DataCell,
+    pub(super) questions: &'a Questions,
+    family: Family,
     batches: Vec<(u64, Vec<RowCounts>)>,
     unseen: Vec<RowCounts>,
-    means: Vec<super::partial::Moments>,
+    means: Vec<Moments>,
     at: Vec<AtGathered>,
 }
 
 struct AtGathered {
     series: AllSeries,
-    bounds: Vec<Ratios>,
+    bounds: Vec<Bounded>,
     failures: u64,
 }
 
-impl Gathered {
+impl<'a> Gathered<'a> {
     /// No parts yet; `spare` has vectors of whole cells.
     pub(super) fn new(
-        dataset: &Dataset,
+        dataset: &'a Dataset,
         cell: usize,
-        questions: &Questions,
+        questions: &'a Questions,
         spare: &Spare,
     ) -> Self {
         let per_block = per_block(dataset);
-        let DataCell { cell: Cell { policy, .. }, replicates, .. } = &dataset.cells[cell];
-        let keeps = |series: Series| match series {
-            Series::BestSample | Series::Error => true,
-            Series::Ratio => policy.design() == "fixed",
-            // What the bounds on the other methods' simple regret are compared with.
-            Series::Simple => policy.method() == "random",
-            _ => false,
+        let data = &dataset.cells[cell];
+        let bounded = |_: &RegretBound| {
+            let mut used = spare.take();
+            used.reserve(KEPT.min(data.replicates as usize));
+            Bounded::new(used)
         };
-        let ratios = |_| {
-            let (mut regret, mut bound) = (spare.take(), spare.take());
-            regret.reserve(KEPT.min(*replicates as usize));
-            bound.reserve(KEPT.min(*replicates as usize));
-            Ratios { regret, bound, ..Ratios::default() }
-        };
-        let at = |checkpoint: &super::questions::AtCheckpoint| AtGathered {
-            series: AllSeries::new(*replicates, per_block, keeps),
-            bounds: (0..checkpoint.bounds).map(ratios).collect(),
+        let at = |checkpoint: &AtCheckpoint| AtGathered {
+            series: AllSeries::new(data.replicates, per_block, questions.kept),
+            bounds: checkpoint.bounds.iter().map(bounded).collect(),
             failures: 0,
         };
         Self {
+            cell,
+            data,
+            questions,
+            family: dataset.manifest.family,
             batches: vec![],
             unseen: vec![RowCounts::default(); questions.rows.len()],
-            means: vec![super::partial::Moments::default(); questions.means.len()],
+            means: vec![Moments::default(); questions.means.len()],
             at: questions.at.iter().map(at).collect(),
         }
     }
 
+    /// Best-sample and simple regret at a checkpoint, as far as they are kept.
+    pub(super) fn reached(&self, slot: usize) -> [&[f64]; 2] {
+        self.at[slot].series.reached()
+    }
+
     /// Adds the next part, whose vectors go where it had them from.
-    pub(super) fn absorb(&mut self, part: Partial, spare: &Spare) {
+    pub(super) fn absorb(&mut self, part: Partial, rivals: &Rivals, spare: &Spare) {
         for (batch, counts) in part.batches {
             match self.batches.last_mut() {
                 Some((known, sums)) if *known == batch => add(sums, &counts),
@@ -144,48 +115,36 @@ impl Gathered {
         }
         add(&mut self.unseen, &part.unseen);
         self.means.iter_mut().zip(part.means).for_each(|(sum, more)| sum.plus(more));
-        self.at.par_iter_mut().zip(&part.at).for_each(|(at, more)| {
-            at.failures += more.failures;
+        let (is_random, data) = (is_random(self.data), self.data);
+        let places = self.at.par_iter_mut().zip(&part.at).zip(&self.questions.at);
+        places.for_each(|((at, more), checkpoint)| {
             at.series.extend(more.series.each_ref().map(Vec::as_slice));
-            for (known, more) in at.bounds.iter_mut().zip(&more.bounds) {
-                let room = KEPT.saturating_sub(known.regret.len());
-                let kept = room.min(more.regret.len());
-                known.regret.extend_from_slice(&more.regret[..kept]);
-                known.bound.extend_from_slice(&more.bound[..kept]);
-                known.trials += more.trials;
-                known.worst += more.worst;
+            let AtGathered { series, bounds, failures } = at;
+            *failures += more.failures;
+            let own = is_random.then(|| series.reached());
+            let rival = rivals.at(data, checkpoint.t).or(own);
+            let regrets = &checkpoint.bounds;
+            for ((known, more), regret) in bounds.iter_mut().zip(&more.bounds).zip(regrets) {
+                known.extend(more, rival.map(|rival| rival[usize::from(regret.simple)]));
             }
         });
         spare.give(part.at.into_iter().flat_map(AtSlot::into_vectors));
     }
 
     /// Summaries of the whole cell; its vectors go to `spare`.
-    pub(super) fn finish(
-        mut self,
-        dataset: &Dataset,
-        cell: usize,
-        questions: &Questions,
-        rivals: &Rivals,
-        spare: &Spare,
-    ) -> CellResult {
-        let data = &dataset.cells[cell];
+    pub(super) fn finish(mut self, spare: &Spare) -> CellResult {
+        let (questions, family) = (self.questions, self.family);
         let mut slacks: Vec<Option<Slack>> = vec![None; questions.rows.len()];
         for (checkpoint, at) in questions.at.iter().zip(&mut self.at) {
-            let rival = rivals.at(data, checkpoint.t);
             // Bounds have their places in the order of the watches.
-            let bounded =
-                checkpoint.watches.iter().filter_map(|watch| Some((watch, watch.bound?.1)));
-            let bounded: Vec<(&Watch, RegretBound)> = bounded.collect();
-            let found: Vec<(usize, Slack)> = bounded
-                .par_iter()
-                .zip(&mut at.bounds)
-                .map(|(&(watch, regret), ratios)| {
-                    let budget = questions.rows[watch.row].budget;
-                    (watch.row, slack(dataset, budget, regret, ratios, rival))
-                })
-                .collect();
-            found.into_iter().for_each(|(row, slack)| slacks[row] = Some(slack));
-            spare.give(at.bounds.drain(..).flat_map(Ratios::into_vectors));
+            let bounded = checkpoint.watches.iter().filter(|watch| watch.bound.is_some());
+            let rows: Vec<usize> = bounded.map(|watch| watch.row).collect();
+            let found = rows.par_iter().zip(&mut at.bounds);
+            let found =
+                found.map(|(&row, bounded)| bounded.slack(family, questions.rows[row].budget));
+            let found: Vec<Slack> = found.collect();
+            rows.into_iter().zip(found).for_each(|(row, slack)| slacks[row] = Some(slack));
+            spare.give(at.bounds.drain(..).map(|bounded| bounded.used));
         }
         let is_step = steps(questions);
         let rows = questions.rows.iter().enumerate().map(|(place, &row)| RowResult {
@@ -205,7 +164,7 @@ impl Gathered {
             failures: at.failures,
             series: at.series.finish(),
         });
-        CellResult { cell, rows, means, at: at.collect() }
+        CellResult { cell: self.cell, rows, means, at: at.collect() }
     }
 }
 
@@ -234,12 +193,12 @@ fn add(sums: &mut [RowCounts], more: &[RowCounts]) {
     }
 }
 
-fn sample(moments: super::partial::Moments, claim: &theory::claims::Claim) -> MeanSample {
+fn sample(moments: Moments, claim: &theory::claims::Claim) -> MeanSample {
     let expected = match claim.test {
         theory::claims::Test::Mean { expected, .. } => expected,
         _ => 0.0,
     };
-    let super::partial::Moments { count, sum, squares } = moments;
+    let Moments { count, sum, squares } = moments;
     if count == 0 {
         return MeanSample { count, mean: expected, variance: 0.0 };
     }
@@ -247,74 +206,4 @@ fn sample(moments: super::partial::Moments, claim: &theory::claims::Claim) -> Me
     let spread = squares - sum * mean;
     let variance = if spread > 0.0 { spread / count.saturating_sub(1).max(1) as f64 } else { 0.0 };
     MeanSample { count, mean: expected + mean, variance }
-}
-
-fn slack(
-    dataset: &Dataset,
-    budget: f64,
-    regret: RegretBound,
-    ratios: &mut Ratios,
-    rival: Option<&[Vec<f64>; 2]>,
-) -> Slack {
-    let bounds = ratios.bound.iter().filter(|bound| !bound.is_nan());
-    let (count, sum) = bounds.fold((0_u64, 0.0), |(count, sum), bound| (count + 1, sum + bound));
-    let mut used = std::mem::take(&mut ratios.regret);
-    used.retain(|ratio| !ratio.is_nan());
-    let trials = used.len() as u64;
-    let above = (budget * trials as f64) as usize;
-    let tightness = nth_largest(&mut used, above);
-    let tightness = tightness.filter(|&ratio| ratio > 0.0).map(|ratio| 1.0 / ratio);
-    let shrink = most_violations(dataset, budget, trials).and_then(|most| {
-        // The largest are in front by now, and fewer violations than the budget's confirm.
-        let most = most as usize;
-        let part = if most < above { above.min(used.len()) } else { used.len() };
-        nth_largest(&mut used[..part], most)
-    });
-    ratios.regret = used;
-    Slack {
-        bound: if count > 0 { sum / count as f64 } else { f64::NAN },
-        tightness,
-        shrink,
-        worst_case: (ratios.trials > 0).then(|| ratios.worst as f64 / ratios.trials as f64),
-        random: rival.and_then(|rival| random_coverage(regret, ratios, rival)),
-    }
-}
-
-/// The value that exactly `above` others exceed or equal.
-fn nth_largest(values: &mut [f64], above: usize) -> Option<f64> {
-    if above >= values.len() {
-        return None;
-    }
-    let (_, value, _) = values.select_nth_unstable_by(above, |a, b| b.total_cmp(a));
-    Some(*value)
-}
-
-/// The most violations with which so many trials still confirm.
-fn most_violations(dataset: &Dataset, budget: f64, trials: u64) -> Option<u64> {
-    let family = dataset.manifest.family;
-    let mixture = Mixture::new(budget, family.alpha, family.n_opt);
-    let threshold = libm::log(family.evidence);
-    let confirmed = |violations| {
-        let counts = Counts { trials, violations, failures: 0 };
-        mixture.ln_e_confirm(counts) >= threshold
-    };
-    if trials == 0 || budget == 0.0 || !confirmed(0) {
-        return None;
-    }
-    let (mut low, mut high) = (0, trials);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if confirmed(middle) { low = middle } else { high = middle }
-    }
-    Some(low)
-}
-
-fn random_coverage(regret: RegretBound, ratios: &Ratios, rival: &[Vec<f64>; 2]) -> Option<f64> {
-    let reached = &rival[usize::from(regret.simple)];
-    let pairs = reached.iter().zip(&ratios.bound);
-    let pairs = pairs.filter(|(reached, bound)| !reached.is_nan() && !bound.is_nan());
-    let (within, of) = pairs.fold((0_u64, 0_u64), |(within, of), (reached, bound)| {
-        (within + u64::from(reached <= bound), of + 1)
-    });
-    (of > 0).then(|| within as f64 / of as f64)
 }

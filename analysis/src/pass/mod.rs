@@ -5,11 +5,13 @@
 //! [`KEPT`] trials of the cells being put together, and by a row group per thread; never by the number
 //! of records.
 
+mod bounded;
 mod columns;
 mod gathered;
 mod ordered;
 mod partial;
 mod questions;
+mod rivals;
 mod series;
 mod spare;
 mod worst;
@@ -24,18 +26,20 @@ use theory::Delta;
 use theory::claims::{LANES, Quantities, Trials};
 use theory::evidence::MeanSample;
 
-use crate::dataset::{self, DataCell, Dataset};
+use crate::dataset::{self, Dataset};
 use crate::parquet::{self, FileError, Group};
 use crate::schema::{self, Type};
 
 use columns::Columns;
-use gathered::{Gathered, Rivals};
+use gathered::Gathered;
 use ordered::in_order;
 use partial::Partial;
 use questions::Questions;
+use rivals::{Rivals, is_random};
 use spare::Spare;
 
-pub use gathered::{Blocks, KEPT, SeriesResult, Slack};
+pub use bounded::Slack;
+pub use gathered::{Blocks, KEPT, SeriesResult};
 pub use worst::{Trial, worst};
 
 /// What is kept of each trial, in the order in which [`AtResult::series`] has them.
@@ -63,22 +67,6 @@ pub enum Series {
     ExpectedSigned,
     /// What the exact law expects of the ratio, in the compact setting.
     ExpectedRatio,
-}
-
-impl Series {
-    const ALL: [Self; partial::SERIES.len()] = [
-        Self::BestSample,
-        Self::Simple,
-        Self::Cumulative,
-        Self::Error,
-        Self::Ratio,
-        Self::Information,
-        Self::LeastVariance,
-        Self::BestValue,
-        Self::Signed,
-        Self::ExpectedSigned,
-        Self::ExpectedRatio,
-    ];
 }
 
 /// What the records of a cell amount to.
@@ -167,37 +155,48 @@ pub enum Error {
     },
 }
 
+/// How much is made of the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// What verdicts need: no sums of series, and files are compared with the manifest by their lengths
+    /// alone. What is damaged in them is found where it changes a count that was sealed.
+    Verdicts,
+    /// Also what rates, tables and figures need.
+    All,
+}
+
 /// Evaluates all records, at further deltas too. The dataset must have records of all trials.
-pub fn run(dataset: &Dataset, further: &[Delta]) -> Result<Vec<CellResult>, Error> {
-    let questions: Vec<Questions> =
-        dataset.cells.par_iter().map(|cell| Questions::new(dataset, cell, further)).collect();
+pub fn run(dataset: &Dataset, further: &[Delta], extent: Extent) -> Result<Vec<CellResult>, Error> {
+    match extent {
+        Extent::All => {
+            check_files(dataset)?;
+            evaluate(dataset, further, extent)
+        }
+        Extent::Verdicts => {
+            check_lengths(dataset)?;
+            // A damaged file is named, rather than what it led to.
+            let damaged = |error| check_files(dataset).and(Err(error));
+            evaluate(dataset, further, extent).or_else(damaged)
+        }
+    }
+}
+
+fn evaluate(
+    dataset: &Dataset,
+    further: &[Delta],
+    extent: Extent,
+) -> Result<Vec<CellResult>, Error> {
+    let questions = |cell| Questions::new(dataset, cell, further, extent);
     let pass = Pass {
         dataset,
-        questions,
+        questions: dataset.cells.par_iter().map(questions).collect(),
         starts: starts(dataset),
         groups: open(dataset)?,
         spare: Default::default(),
     };
-    // Random search comes first: the bounds of the others are compared with what it reaches.
-    let is_random = |cell: &DataCell| cell.cell.policy.method() == "random";
-    let mut results: Vec<Option<CellResult>> = dataset.cells.iter().map(|_| None).collect();
-    let mut rivals = Rivals::new(dataset.priors.len());
-    for first in [true, false] {
-        let chosen: Vec<bool> = dataset.cells.iter().map(|cell| is_random(cell) == first).collect();
-        pass.scan(&chosen, |cell, gathered| {
-            if first {
-                rivals.learn(dataset, cell, &gathered);
-            }
-            results[cell] = Some(gathered.finish(
-                dataset,
-                cell,
-                &pass.questions[cell],
-                &rivals,
-                &pass.spare[1],
-            ));
-        })?;
-    }
-    Ok(results.into_iter().flatten().collect())
+    let mut results = pass.scan()?;
+    results.sort_by_key(|result| result.cell);
+    Ok(results)
 }
 
 struct Pass<'a> {
@@ -225,10 +224,26 @@ fn starts(dataset: &Dataset) -> Vec<u64> {
     starts
 }
 
-/// Checks all files of records, and finds their row groups with the number of rows before them.
+/// Compares all files of records with their digests.
+fn check_files(dataset: &Dataset) -> Result<(), Error> {
+    let files = dataset.record_files();
+    Ok(files.par_iter().try_for_each(|file| dataset::check(&dataset.dir, file))?)
+}
+
+/// Compares their lengths, which costs nothing; a file that has another is changed or missing.
+fn check_lengths(dataset: &Dataset) -> Result<(), Error> {
+    for file in dataset.record_files() {
+        let found = std::fs::metadata(dataset.dir.join(&file.name)).map(|found| found.len());
+        if found.ok() != Some(file.bytes) {
+            dataset::check(&dataset.dir, file)?;
+        }
+    }
+    Ok(())
+}
+
+/// The row groups of all files of records, with the number of rows before them.
 fn open(dataset: &Dataset) -> Result<Vec<(u64, Group)>, Error> {
     let files = dataset.record_files();
-    files.par_iter().try_for_each(|file| dataset::check(&dataset.dir, file))?;
     let mut groups = Vec::new();
     let mut rows = 0;
     for file in files {
@@ -252,36 +267,43 @@ fn columns() -> Vec<(String, Type)> {
 }
 
 impl Pass<'_> {
-    /// Reads the row groups with records of the chosen cells, and hands over each cell when it is whole.
-    fn scan(&self, chosen: &[bool], mut whole: impl FnMut(usize, Gathered)) -> Result<(), Error> {
-        let wanted: Vec<&(u64, Group)> = self
-            .groups
-            .iter()
-            .filter(|(first, group)| {
-                self.cells(*first..first + group.rows as u64).any(|cell| chosen[cell])
-            })
-            .collect();
-        let mut open: Option<(usize, Gathered)> = None;
-        let read = |columns: &mut Columns, (first, group): &&(u64, Group)| {
-            self.read(columns, *first, group, chosen)
+    /// Reads all row groups, and finishes each cell when it is whole. Random search comes first: the bounds
+    /// of the others are compared with what it reaches.
+    fn scan(&self) -> Result<Vec<CellResult>, Error> {
+        let mut wanted = Vec::with_capacity(self.groups.len() + 1);
+        for random in [true, false] {
+            let chosen = |cell: &usize| is_random(&self.dataset.cells[*cell]) == random;
+            for (first, group) in &self.groups {
+                let cells = self.cells(*first..first + group.rows as u64).filter(chosen);
+                wanted.push((*first, group, cells.collect::<Vec<usize>>()));
+            }
+        }
+        wanted.retain(|(_, _, cells)| !cells.is_empty());
+        let mut rivals = Rivals::new(self.dataset.priors.len());
+        let mut results = Vec::with_capacity(self.questions.len());
+        let mut finish = |gathered: Gathered<'_>, rivals: &mut Rivals| {
+            rivals.learn(&gathered);
+            results.push(gathered.finish(&self.spare[1]));
+        };
+        let mut open: Option<Gathered<'_>> = None;
+        let read = |columns: &mut Columns, (first, group, cells): &(u64, &Group, Vec<usize>)| {
+            self.read(columns, *first, group, cells)
         };
         in_order(&wanted, read, |segments: Result<Vec<Segment>, Error>| {
             for Segment { cell, partial } in segments? {
-                if open.as_ref().is_some_and(|(known, _)| *known != cell)
-                    && let Some((known, gathered)) = open.take()
-                {
-                    whole(known, gathered);
+                if let Some(whole) = open.take_if(|known| known.cell != cell) {
+                    finish(whole, &mut rivals);
                 }
                 let questions = &self.questions[cell];
-                let fresh = || (cell, Gathered::new(self.dataset, cell, questions, &self.spare[1]));
-                open.get_or_insert_with(fresh).1.absorb(partial, &self.spare[0]);
+                let fresh = || Gathered::new(self.dataset, cell, questions, &self.spare[1]);
+                open.get_or_insert_with(fresh).absorb(partial, &rivals, &self.spare[0]);
             }
             Ok::<(), Error>(())
         })?;
-        if let Some((known, gathered)) = open {
-            whole(known, gathered);
+        if let Some(whole) = open {
+            finish(whole, &mut rivals);
         }
-        Ok(())
+        Ok(results)
     }
 
     /// The cells that have rows in a range.
@@ -297,14 +319,13 @@ impl Pass<'_> {
         columns: &mut Columns,
         first: u64,
         group: &Group,
-        chosen: &[bool],
+        cells: &[usize],
     ) -> Result<Vec<Segment>, Error> {
         let rows = first..first + group.rows as u64;
-        let cells: Vec<usize> = self.cells(rows.clone()).filter(|&cell| chosen[cell]).collect();
         let reads = cells.iter().map(|&cell| self.questions[cell].reads);
         columns.read(group, reads.fold(Quantities::default(), Quantities::and))?;
         let mut segments = Vec::new();
-        for cell in cells {
+        for &cell in cells {
             let start = self.starts[cell].max(rows.start);
             let end = self.starts[cell + 1].min(rows.end);
             let partial = self.evaluate(columns, first, cell, start..end)?;

@@ -1,7 +1,7 @@
 //! What some consecutive records of a cell say; parts add up in their order.
 
 use study::tally::{Contexts, RowCounts};
-use theory::claims::{LANES, Outcome, Quantity, Trials};
+use theory::claims::{LANES, Outcome, Quantity, RegretBound, Trials};
 
 use super::questions::{AtCheckpoint, Invariant, Questions, Watch};
 use super::spare::Spare;
@@ -85,10 +85,14 @@ impl AtSlot {
 impl Partial {
     /// Nothing yet, in vectors that are not needed elsewhere.
     pub(super) fn new(questions: &Questions, spare: &Spare) -> Self {
-        let ratios = |_| Ratios { regret: spare.take(), bound: spare.take(), ..Ratios::default() };
+        let ratios = |_: &RegretBound| Ratios {
+            regret: spare.take(),
+            bound: spare.take(),
+            ..Ratios::default()
+        };
         let sample = |checkpoint: &AtCheckpoint| AtSlot {
             series: std::array::from_fn(|_| spare.take()),
-            bounds: (0..checkpoint.bounds).map(ratios).collect(),
+            bounds: checkpoint.bounds.iter().map(ratios).collect(),
             failures: 0,
         };
         Self {
@@ -149,7 +153,9 @@ impl Partial {
         let sample = &mut self.at[slot];
         sample.failures += failed.len() as u64;
         for (values, quantity) in sample.series.iter_mut().zip(SERIES) {
-            append(values, trials.column(quantity), failed);
+            if questions.kept.series.has(quantity) {
+                append(values, trials.column(quantity), failed);
+            }
         }
         Ok(())
     }

@@ -7,7 +7,9 @@ use theory::claims::{
     self, Claim, Context, Predicate, Quantities, Quantity, RegretBound, Statistic, Test,
 };
 
+use super::Extent;
 use super::partial::SERIES;
+use super::rivals::is_random;
 use crate::dataset::{DataCell, Dataset};
 
 /// The questions of a cell.
@@ -22,6 +24,41 @@ pub(super) struct Questions {
     pub(super) at: Vec<AtCheckpoint>,
     /// All that is read to answer them.
     pub(super) reads: Quantities,
+    /// The series that are kept trial by trial.
+    pub(super) kept: Kept,
+}
+
+/// What is done with a series at the checkpoints of the grid.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    /// Those that leave a row group.
+    pub(super) series: Quantities,
+    /// Those of which single values are kept for the whole cell.
+    pub(super) values: Quantities,
+    /// Whether they are summed.
+    pub(super) is_summed: bool,
+}
+
+impl Kept {
+    fn new(cell: &DataCell, rows: &[Row], extent: Extent) -> Self {
+        let policy = &cell.cell.policy;
+        let is_all = extent == Extent::All;
+        let is_random = is_random(cell);
+        let has_tightness = rows.iter().any(|row| row.claim.id == "lemma1.mean");
+        let keeps = |series: &Quantity| match series {
+            // The bounds on the other methods' regret are compared with random search.
+            Quantity::BestSampleRegret => is_all || is_random,
+            Quantity::SimpleRegret => is_random,
+            Quantity::ErrorProbe => is_all || has_tightness,
+            Quantity::RatioProbe => is_all && policy.design() == "fixed",
+            _ => false,
+        };
+        let all = |series: &Quantity| is_all || keeps(series);
+        let set = |some: &dyn Fn(&Quantity) -> bool| {
+            SERIES.into_iter().filter(|one| some(one)).fold(Quantities::default(), Quantities::with)
+        };
+        Self { series: set(&all), values: set(&keeps), is_summed: is_all }
+    }
 }
 
 /// What is asked at one checkpoint.
@@ -33,8 +70,8 @@ pub(super) struct AtCheckpoint {
     pub(super) watches: Vec<Watch>,
     pub(super) means: Vec<MeanWatch>,
     pub(super) invariants: Vec<Invariant>,
-    /// How many watches have a bound.
-    pub(super) bounds: usize,
+    /// The bounds on regret, in the order of the watches that have one.
+    pub(super) bounds: Vec<RegretBound>,
 }
 
 /// A row of the verdicts.
@@ -66,7 +103,12 @@ pub(super) struct Invariant {
 
 impl Questions {
     /// All questions of a cell, those at further deltas included.
-    pub(super) fn new(dataset: &Dataset, cell: &DataCell, further: &[Delta]) -> Self {
+    pub(super) fn new(
+        dataset: &Dataset,
+        cell: &DataCell,
+        further: &[Delta],
+        extent: Extent,
+    ) -> Self {
         let study = &dataset.study;
         let mut all = rows(study, &cell.cell);
         let planned = all.len();
@@ -82,8 +124,9 @@ impl Questions {
         watch_rows(&mut at, dataset, cell, &all);
         watch_means(&mut at, dataset, cell, &means);
         watch_invariants(&mut at, dataset, cell);
-        let reads = at.iter().map(AtCheckpoint::reads).fold(Quantities::default(), Quantities::and);
-        Self { rows: all, planned, means, at, reads }
+        let kept = Kept::new(cell, &all, extent);
+        let reads = at.iter().map(AtCheckpoint::reads).fold(kept.series, Quantities::and);
+        Self { rows: all, planned, means, at, reads, kept }
     }
 }
 
@@ -108,9 +151,6 @@ impl AtCheckpoint {
                 all = all.with(Quantity::StarSeenTau);
             }
         }
-        if self.on_grid {
-            all = SERIES.into_iter().fold(all, Quantities::with);
-        }
         all
     }
 }
@@ -125,8 +165,8 @@ fn watch_rows(at: &mut [AtCheckpoint], dataset: &Dataset, cell: &DataCell, rows:
         let claim = rows[row].claim;
         let Test::Probability { holds, .. } = claim.test else { continue };
         let Some(checkpoint) = at_t(at, rows[row].t) else { continue };
-        let bound = claim.bound.map(|bound| (checkpoint.bounds, bound));
-        checkpoint.bounds += usize::from(bound.is_some());
+        let bound = claim.bound.map(|bound| (checkpoint.bounds.len(), bound));
+        checkpoint.bounds.extend(claim.bound);
         let is_step = claim.id.starts_with("theorem") && claim.id.contains("/step.");
         checkpoint.watches.push(Watch { row, holds, contexts, bound, is_step });
     }

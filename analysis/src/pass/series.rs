@@ -5,6 +5,7 @@
 
 use super::gathered::{Blocks, KEPT};
 use super::partial::SERIES;
+use super::questions::Kept;
 use super::{Series, SeriesResult};
 use crate::statistics::Sample;
 
@@ -16,6 +17,7 @@ pub(super) struct AllSeries {
     /// Trials so far, those without a value included.
     trials: u64,
     per_block: u64,
+    is_summed: bool,
 }
 
 #[derive(Default)]
@@ -31,26 +33,29 @@ struct One {
 }
 
 impl AllSeries {
-    /// None yet, of at most so many trials, in blocks of so many; single values are kept of some series.
-    pub(super) fn new(trials: u64, per_block: u64, keeps: impl Fn(Series) -> bool) -> Self {
-        let each = Series::ALL.map(|series| {
-            let room = if keeps(series) { KEPT.min(trials as usize) } else { 0 };
+    /// None yet, of at most so many trials, in blocks of so many.
+    pub(super) fn new(trials: u64, per_block: u64, kept: Kept) -> Self {
+        let each = SERIES.map(|series| {
+            let room = if kept.values.has(series) { KEPT.min(trials as usize) } else { 0 };
             One { kept: Vec::with_capacity(room), room, ..One::default() }
         });
-        Self { each, trials: 0, per_block }
+        Self { each, trials: 0, per_block, is_summed: kept.is_summed }
     }
 
-    /// The values that are kept of a series, NaN for none.
-    pub(super) fn kept(&self, series: Series) -> &[f64] {
-        &self.each[series as usize].kept
+    /// The best-sample and simple regrets that are kept, NaN for none.
+    pub(super) fn reached(&self) -> [&[f64]; 2] {
+        [Series::BestSample, Series::Simple].map(|one| self.each[one as usize].kept.as_slice())
     }
 
-    /// Adds the values of the next trials, as many of each series. Chan's update keeps the variance stable,
+    /// Adds the values of the next trials, as many of each series that is asked for. Chan's update keeps the variance stable,
     /// part by part.
     pub(super) fn extend(&mut self, values: [&[f64]; COUNT]) {
         for (one, values) in self.each.iter_mut().zip(values) {
             let room = one.room - one.kept.len();
             one.kept.extend_from_slice(&values[..room.min(values.len())]);
+        }
+        if !self.is_summed {
+            return;
         }
         let (counts, sums) = self.sum(values);
         let means: [f64; COUNT] = std::array::from_fn(|at| sums[at] / counts[at] as f64);

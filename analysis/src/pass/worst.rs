@@ -9,7 +9,7 @@ use theory::Measurement;
 use theory::claims::{At, Outcome, Quantities, Quantity, Trial as _};
 
 use super::columns::Columns;
-use super::{Error, open, starts};
+use super::{Error, check_files, open, starts};
 use crate::dataset::{DataCell, Dataset};
 
 /// A trial at one row of the verdicts.
@@ -41,6 +41,7 @@ struct Asked {
 pub fn worst(dataset: &Dataset, claim: &str, count: usize) -> Result<Vec<Trial>, Error> {
     let asked: Vec<Asked> = dataset.cells.iter().map(|cell| asked(dataset, cell, claim)).collect();
     let starts = starts(dataset);
+    check_files(dataset)?;
     let groups = open(dataset)?;
     let found = groups
         .par_iter()

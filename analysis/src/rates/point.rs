@@ -1,5 +1,6 @@
 //! What is measured at one (N, T) of the grid, beside what the theory says there.
 
+use rayon::prelude::*;
 use theory::theorem2;
 
 use super::{limit, pairs};
@@ -102,8 +103,8 @@ pub fn points(
     records: &[CellResult],
     verdicts: &[VerdictRow],
 ) -> Vec<RatePoint> {
-    let mut points = Vec::new();
-    for result in records {
+    let of = |result: &CellResult| {
+        let mut points = Vec::new();
         let cell = &dataset.cells[result.cell];
         let own = cell.cell.policy.delta();
         let deltas = own.map_or_else(|| dataset.study.grid.delta.clone(), |delta| vec![delta]);
@@ -117,8 +118,10 @@ pub fn points(
                 points.push(point);
             }
         }
-    }
-    points
+        points
+    };
+    // Each has quantiles to select.
+    records.par_iter().flat_map_iter(of).collect()
 }
 
 fn point(

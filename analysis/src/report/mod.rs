@@ -14,6 +14,7 @@ use std::path::Path;
 
 use crate::figures::Figure;
 use crate::parquet::FileError;
+use crate::pass::Extent;
 use crate::tables::{Format, Table, render};
 use crate::{Analysis, Error};
 
@@ -31,14 +32,14 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Makes the tables and figures of an analysis.
+    /// Makes the tables and figures of an analysis; where it is for verdicts alone, the table of these.
     pub fn new(analysis: &'a Analysis) -> Self {
-        Self {
-            analysis,
-            lead: lead::sentences(analysis),
-            tables: tables::all(analysis),
-            figures: figures::all(analysis),
-        }
+        let lead = lead::sentences(analysis);
+        let (tables, figures) = match analysis.extent {
+            Extent::All => (tables::all(analysis), figures::all(analysis)),
+            Extent::Verdicts => (tables::summary(analysis), vec![]),
+        };
+        Self { analysis, lead, tables, figures }
     }
 
     /// The three sentences that a reader needs.
@@ -61,7 +62,8 @@ impl<'a> Report<'a> {
         page::html(self)
     }
 
-    /// Writes everything into a folder. Each file is replaced as a whole.
+    /// Writes everything into a folder; where the analysis is for verdicts alone, these. Each file is
+    /// replaced as a whole.
     ///
     /// # Panics
     /// Never: verdicts have text keys.
@@ -69,6 +71,9 @@ impl<'a> Report<'a> {
         let verdicts = serde_json::to_string_pretty(&self.analysis.verdicts);
         let verdicts = verdicts.expect("verdicts have text keys") + "\n";
         put(&dir.join("verdicts.json"), verdicts.as_bytes())?;
+        if self.analysis.extent == Extent::Verdicts {
+            return Ok(());
+        }
         for folder in ["tables", "figures"] {
             let path = dir.join(folder);
             std::fs::create_dir_all(&path).map_err(FileError::io("create", &path))?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use study::rows::{self, OwnRow, Row};
 use study::tally::{Contexts, RowCounts};
 use theory::claims::{self, Claim};
@@ -18,25 +19,32 @@ const MOST: f64 = 1e308;
 /// All rows, in the order of the registry, then of cells.
 pub(super) fn candidates(sources: &Sources<'_>) -> Result<Vec<Candidate>, Error> {
     let dataset = sources.dataset;
-    let mut all = Vec::new();
-    for (place, cell) in dataset.cells.iter().enumerate() {
-        let records = sources.records.map(|records| &records[place]);
-        let sealed = sources.sealed.map(|sealed| sealed[place].as_slice());
-        tested(dataset, cell, records, sealed, &mut all)?;
-        means::candidates(dataset, cell, records, &mut all);
-        for outside in rows::outside(&dataset.study, &cell.cell) {
-            let mut row = blank(dataset, cell, outside.claim);
-            row.constants = outside.form.map(|form| form.name().to_owned());
-            row.at = outside.at.map(|at| at.to_string());
-            row.t = Some(outside.t);
-            row.delta = Some(outside.delta.get());
-            row.reason = Some(outside.reason);
-            all.push(Candidate { evidence: None, row });
-        }
-    }
+    let by_cell =
+        dataset.cells.par_iter().enumerate().map(|(place, cell)| of_cell(sources, place, cell));
+    let by_cell = by_cell.collect::<Result<Vec<_>, Error>>()?;
+    let mut all: Vec<Candidate> = by_cell.into_iter().flatten().collect();
     all.extend(sources.own.iter().map(|own| own_candidate(dataset, own)));
     let order = order(dataset);
     all.sort_by_cached_key(|candidate| order(&candidate.row));
+    Ok(all)
+}
+
+fn of_cell(sources: &Sources<'_>, place: usize, cell: &DataCell) -> Result<Vec<Candidate>, Error> {
+    let dataset = sources.dataset;
+    let mut all = Vec::new();
+    let records = sources.records.map(|records| &records[place]);
+    let sealed = sources.sealed.map(|sealed| sealed[place].as_slice());
+    tested(dataset, cell, records, sealed, &mut all)?;
+    means::candidates(dataset, cell, records, &mut all);
+    for outside in rows::outside(&dataset.study, &cell.cell) {
+        let mut row = blank(dataset, cell, outside.claim);
+        row.constants = outside.form.map(|form| form.name().to_owned());
+        row.at = outside.at.map(|at| at.to_string());
+        row.t = Some(outside.t);
+        row.delta = Some(outside.delta.get());
+        row.reason = Some(outside.reason);
+        all.push(Candidate { evidence: None, row });
+    }
     Ok(all)
 }
 

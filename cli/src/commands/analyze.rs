@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use analysis::pass::Extent;
 use analysis::report::Report;
 use analysis::tables::{Table, terminal};
 use analysis::{Analysis, Error};
@@ -20,6 +21,7 @@ use crate::exit::{BadInput, CheckFailed};
 /// Examples:
 ///   regretta analyze results/quickstart
 ///   regretta analyze results/quickstart --delta 0.01,0.2
+///   regretta analyze results/quickstart --only verdicts
 ///   regretta analyze results/quickstart --worst 20 --claim theorem2.ucb
 ///   regretta analyze results/quickstart --expect refuted:lemma1.mean --expect confirmed:theorem2.ucb
 #[derive(clap::Args)]
@@ -45,6 +47,15 @@ pub(crate) struct Arguments {
     /// Only write files
     #[arg(long, short)]
     quiet: bool,
+    /// Write verdicts.json alone, in less time: no rates, tables, figures and report, no digests of record files
+    #[arg(long, value_name = "WHAT")]
+    only: Option<Only>,
+}
+
+/// What an analysis can be limited to.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Only {
+    Verdicts,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -52,7 +63,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Delta::new(level).map_err(|error| BadInput(format!("--delta {level}: {error}")))
     });
     let deltas = deltas.collect::<Result<Vec<Delta>, _>>()?;
-    let analysis = Analysis::of(&arguments.dir, &deltas).map_err(refused)?;
+    // The worst trials are looked up by themselves.
+    let is_short = arguments.only.is_some() || arguments.worst.is_some();
+    let extent = if is_short { Extent::Verdicts } else { Extent::All };
+    let analysis = Analysis::of(&arguments.dir, &deltas, extent).map_err(refused)?;
     if let (Some(count), Some(claim)) = (arguments.worst, &arguments.claim) {
         return worst(&analysis, claim, count, arguments.json);
     }
@@ -104,11 +118,13 @@ pub(crate) fn show(analysis: &Analysis, report: &Report, dir: &Path) -> anyhow::
     text += &rates(analysis);
     _ = write!(
         text,
-        "\n{} verdicts in {}, report in {}",
+        "\n{} verdicts in {}",
         analysis.verdicts.len(),
-        dir.join("verdicts.json").display(),
-        dir.join("report.html").display()
+        dir.join("verdicts.json").display()
     );
+    if analysis.extent == Extent::All {
+        _ = write!(text, ", report in {}", dir.join("report.html").display());
+    }
     super::print(&text)
 }
 

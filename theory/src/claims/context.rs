@@ -210,10 +210,16 @@ impl Constants {
         *self.at.get(t as usize)?.interval.get_or_init(compute)
     }
 
-    #[inline]
+    #[inline(always)]
     fn concentration(&self, t: u32) -> Option<&Concentration> {
+        let known = &self.at.get(t as usize)?.concentration;
+        known.get().unwrap_or_else(|| self.compute_concentration(t)).as_ref()
+    }
+
+    #[cold]
+    fn compute_concentration(&self, t: u32) -> &Option<Concentration> {
         let compute = || Concentration::new(self.n, t, self.delta, self.form);
-        self.at.get(t as usize)?.concentration.get_or_init(compute).as_ref()
+        self.at[t as usize].concentration.get_or_init(compute)
     }
 }
 
@@ -303,7 +309,7 @@ impl Context {
         self.known(tau).copied()
     }
 
-    #[inline]
+    #[inline(always)]
     fn known(&self, tau: u32) -> Option<&Concentration> {
         if tau > self.conditions.t {
             return None;
@@ -319,19 +325,19 @@ impl Context {
     }
 
     /// Theorem 2's constants at a trial's tau.
-    #[inline]
+    #[inline(always)]
     pub(super) fn at_tau(&self, trial: &impl Trial) -> Option<&Concentration> {
         self.known(trial.value(Quantity::Tau) as u32)
     }
 
     /// What k(x*) is increased by: sigma^2, or sigma_bar^2(x*) in the compact setting.
-    #[inline]
+    #[inline(always)]
     pub(super) fn noise_star(&self, trial: &impl Trial) -> f64 {
         trial.get(Quantity::SigmaBarStar).unwrap_or(self.conditions.noise_variance)
     }
 
     /// What k(x_tau) is increased by: sigma^2, or sigma_bar^2(x_tau) in the compact setting.
-    #[inline]
+    #[inline(always)]
     pub(super) fn noise_tau(&self, trial: &impl Trial) -> f64 {
         trial.get(Quantity::SigmaBarTau).unwrap_or(self.conditions.noise_variance)
     }

@@ -19,6 +19,7 @@ const ALLOWANCE: f64 = 1e-9;
 const IDENTITY_ALLOWANCE: f64 = 1e-7;
 
 /// low <= high, up to the allowance relative to `scale`.
+#[inline(always)]
 fn at_most(low: f64, high: f64, scale: f64) -> bool {
     low <= high + ALLOWANCE * scale.abs()
 }
@@ -62,7 +63,10 @@ fn ucb_selection<T: Trial>(_: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
         let (zeta, mu_star) = (m.get(Q::ZetaTau), m.get(Q::MuHatStarTau));
         let (k_star, mu_tau) = (m.value(Q::KHatStarTau), m.value(Q::MuHatTau));
         let (k_tau, seen) = (m.value(Q::KHatTau), m.value(Q::StarSeenTau) != 0.0);
-        let (zeta, mu_star) = zeta.zip(mu_star).filter(|_| !seen)?;
+        let (zeta, mu_star) = (zeta?, mu_star?);
+        if seen {
+            return None;
+        }
         let reach = zeta * k_tau.sqrt();
         Some(at_most(mu_star + zeta * k_star.sqrt(), mu_tau + reach, mu_tau.abs() + reach))
     })
@@ -76,7 +80,10 @@ fn pi_selection<T: Trial>(_: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
         let (target, mu_star) = (m.get(Q::Target), m.get(Q::MuHatStarTau));
         let (k_star, mu_tau) = (m.value(Q::KHatStarTau), m.value(Q::MuHatTau));
         let (k_tau, seen) = (m.value(Q::KHatTau), m.value(Q::StarSeenTau) != 0.0);
-        let (target, mu_star) = target.zip(mu_star).filter(|_| !seen)?;
+        let (target, mu_star) = (target?, mu_star?);
+        if seen {
+            return None;
+        }
         let (star, tau) = (k_star.sqrt(), k_tau.sqrt());
         let size = |mu: f64| target.abs() + mu.abs();
         Some(at_most(
@@ -91,10 +98,7 @@ fn pi_selection<T: Trial>(_: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
 #[expect(clippy::unnecessary_wraps, reason = "predicates of the registry share one signature")]
 fn square_root<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
     let c = context.conditions.c;
-    let below = move |k: f64, s2: f64| {
-        let bound = (k + s2).sqrt() - s2 / (2.0 * (c + s2).sqrt());
-        at_most(k.sqrt(), bound, (c + s2).sqrt())
-    };
+    let below = move |k: f64, s2: f64| is_usual(k, c, s2) || root_is_below(k, c, s2);
     Some(move |m: &T| {
         let star = below(m.value(Q::KStarTau), context.noise_star(m));
         let tau = below(m.value(Q::KTau), context.noise_tau(m));
@@ -102,16 +106,33 @@ fn square_root<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool
     })
 }
 
+/// Whether 0 <= k <= c and s2 >= 0. Then the lemma of the square root and Bernoulli's inequality are facts
+/// about numbers, and their roots and logarithms need not be taken: they are for all other k.
+#[inline(always)]
+fn is_usual(k: f64, c: f64, s2: f64) -> bool {
+    0.0 <= k && k <= c && 0.0 <= s2
+}
+
+#[cold]
+fn root_is_below(k: f64, c: f64, s2: f64) -> bool {
+    let bound = (k + s2).sqrt() - s2 / (2.0 * (c + s2).sqrt());
+    at_most(k.sqrt(), bound, (c + s2).sqrt())
+}
+
 /// k <= c log(1 + k/sigma^2)/log(1 + c/sigma^2) at x_tau, where 0 <= k <= c.
 #[expect(clippy::unnecessary_wraps, reason = "predicates of the registry share one signature")]
 fn bernoulli<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
     let (c, s2) = (context.conditions.c, context.conditions.noise_variance);
-    let log_ratio = context.derived.log_ratio;
     Some(move |m: &T| {
         let k = m.value(Q::KTau);
-        let bound = c * libm::log1p(k / s2) / log_ratio;
-        Some(k >= 0.0 && at_most(k, c, c) && at_most(k, bound, bound))
+        Some(is_usual(k, c, s2) || logarithm_is_above(k, c, s2))
     })
+}
+
+#[cold]
+fn logarithm_is_above(k: f64, c: f64, s2: f64) -> bool {
+    let bound = c * libm::log1p(k / s2) / libm::log1p(c / s2);
+    k >= 0.0 && at_most(k, c, c) && at_most(k, bound, bound)
 }
 
 /// 0 <= r_T <= R_T <= max f - min f.
@@ -212,3 +233,31 @@ pub(super) const CLAIMS: &[Claim] = &[
         ..VARIANCE_CAP
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is not computed where k is usual: both ends of 0 <= k <= c and the least noise included.
+        #[test]
+        fn facts_about_numbers_need_no_root_and_no_logarithm(
+            c in 1e-6_f64..1e6,
+            share in prop_oneof![Just(0.0), Just(1.0), 0.0_f64..1.0],
+            noise in prop_oneof![Just(1e-8), Just(1.0), 1e-8_f64..1e2],
+        ) {
+            let (k, s2) = (share * c, noise * c);
+            prop_assert!(is_usual(k, c, s2));
+            prop_assert!(root_is_below(k, c, s2) && logarithm_is_above(k, c, s2));
+        }
+
+        /// What is computed for the others.
+        #[test]
+        fn other_variances_are_looked_at(c in 1e-6_f64..1e6, beyond in 1.0001_f64..10.0, noise in 1e-8_f64..1e2) {
+            for k in [beyond * c, -1e-3 * c, f64::NAN] {
+                prop_assert!(!is_usual(k, c, noise * c) && !logarithm_is_above(k, c, noise * c));
+            }
+        }
+    }
+}

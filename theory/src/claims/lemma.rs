@@ -53,8 +53,8 @@ fn variance<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> 
 fn joint<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
     let (mean, variance) = (mean(context)?, variance(context)?);
     Some(move |m: &T| {
-        let (mean, variance) = mean(m).zip(variance(m))?;
-        Some(mean && variance)
+        let (mean, variance) = (mean(m), variance(m));
+        Some(mean? & variance?)
     })
 }
 
@@ -68,8 +68,8 @@ fn chebyshev_step<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<b
     let (error, c) = (error(context)?, context.conditions);
     Some(move |m: &T| {
         let radius = lemma1::chebyshev_radius(c.n, c.t, c.delta, c.form, m.value(Quantity::KXy));
-        let (error, radius) = m.get(error).zip(radius)?;
-        Some(error < radius)
+        let error = m.get(error);
+        Some(error? < radius?)
     })
 }
 
@@ -88,8 +88,8 @@ fn variance_excess<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<
     let (error, c) = (error(context)?, context.conditions);
     Some(move |m: &T| {
         let formula = lemma1::variance_formula(c.n, c.t, m.value(Quantity::KXy), c.form);
-        let (error, formula) = m.get(error).zip(formula)?;
-        Some(error - formula)
+        let error = m.get(error);
+        Some(error? - formula?)
     })
 }
 

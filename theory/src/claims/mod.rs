@@ -74,6 +74,7 @@ fn matches(glob: &str, text: &str) -> bool {
 }
 
 /// `Holds` or `Violated`, or `NotApplicable` where the comparison has no operands.
+#[inline(always)]
 fn outcome(holds: Option<bool>) -> Outcome {
     match holds {
         Some(true) => Outcome::Holds,

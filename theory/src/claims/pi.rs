@@ -7,7 +7,7 @@ use super::{
 use crate::{Form, theorem4};
 
 /// G = (target - mu_{tau-1}(x*))/sqrt(k_{tau-1}(x*) + sigma^2), where that is a number.
-#[inline]
+#[inline(always)]
 fn gap(context: &Context, m: &impl Trial) -> Option<f64> {
     let (target, mu) = (m.get(Quantity::Target), m.value(Quantity::MuStarTau));
     let scale = (m.value(Quantity::KStarTau) + context.noise_star(m)).sqrt();
@@ -20,16 +20,20 @@ fn gap(context: &Context, m: &impl Trial) -> Option<f64> {
 pub(super) fn bound<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<f64>> {
     let (horizon, delta) = (context.conditions.t, context.conditions.delta);
     let is_finite = context.conditions.setting == Setting::Finite;
-    Some(move |m: &T| {
-        let derived = &context.derived;
-        let (gap, constants) = gap(context, m).zip(context.at_tau(m))?;
-        let eta = constants.eta_pi(derived.zeta_pi, gap)?;
-        if is_finite {
-            // theorem2::pi_bound, with what does not depend on the trial computed before.
-            return Some(eta * derived.lambda? - derived.shift_pi);
-        }
-        Some(theorem4::pi_bound(eta, horizon, delta, context.prior()?, compact_noise(m)?))
-    })
+    Some(
+        #[inline(always)]
+        move |m: &T| {
+            let derived = &context.derived;
+            let (gap, constants) = (gap(context, m), context.at_tau(m));
+            let (gap, constants) = (gap?, constants?);
+            let eta = constants.eta_pi(derived.zeta_pi, gap)?;
+            if is_finite {
+                // theorem2::pi_bound, with what does not depend on the trial computed before.
+                return Some(eta * derived.lambda? - derived.shift_pi);
+            }
+            Some(theorem4::pi_bound(eta, horizon, delta, context.prior()?, compact_noise(m)?))
+        },
+    )
 }
 
 const BOUND: RegretBound = RegretBound::best_sample(statistic!(bound));
@@ -43,8 +47,8 @@ fn regret<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
 #[expect(clippy::unnecessary_wraps, reason = "predicates of the registry share one signature")]
 fn numerator<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
     Some(|m: &T| {
-        let (gap, constants) = gap(context, m).zip(context.at_tau(m))?;
-        Some(gap + constants.iota >= 0.0)
+        let (gap, constants) = (gap(context, m), context.at_tau(m));
+        Some(gap? + constants?.iota >= 0.0)
     })
 }
 

@@ -1,8 +1,10 @@
 //! Lemma 5, the steps of its proof, and its combination with the theorems.
 
+use super::trial::{compute_all, judge, judge_all, reads};
 use super::{
-    Acquisition, Budget, Claim, Context, Origin, Quantity, RegretBound, Scope, Setting, Test,
-    Trial, applicability, is_within, pi, predicate, statistic, ucb,
+    Acquisition, Budget, Claim, Context, Origin, Outcome, Predicate, Quantities, Quantity,
+    RegretBound, Scope, Setting, Statistic, Test, Trial, applicability, is_within, pi, predicate,
+    statistic, ucb,
 };
 use crate::Form;
 
@@ -31,28 +33,64 @@ fn step_tau_prime<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<b
     Some(move |m: &T| Some(m.value(Quantity::YAtFMax) >= m.value(Quantity::FMax) - reach))
 }
 
-fn chained_bound<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<f64>> {
-    let acquisition = context.conditions.acquisition?;
-    let is = |one: Acquisition| acquisition == one;
-    let ucb = is(Acquisition::GpUcb).then(|| ucb::bound(context)).flatten();
-    let pi = is(Acquisition::Pi).then(|| pi::bound(context)).flatten();
+/// A bound on r_T makes one on R_T.
+#[inline(always)]
+fn with_allowance<T: Trial>(
+    context: &Context,
+    bound: Option<impl Fn(&T) -> Option<f64>>,
+) -> Option<impl Fn(&T) -> Option<f64>> {
     let allowance = context.derived.allowance;
-    Some(move |m: &T| {
-        let best = match (&ucb, &pi) {
-            (Some(ucb), _) => ucb(m)?,
-            (None, Some(pi)) => pi(m)?,
-            (None, None) => return None,
-        };
-        Some(best + allowance)
-    })
+    bound.map(|bound| move |m: &T| Some(bound(m)? + allowance))
 }
 
-const CHAINED_BOUND: RegretBound = RegretBound::simple(statistic!(chained_bound));
+/// The bound of the acquisition function with which the trials ran, chosen once for many trials.
+const CHAINED_BOUND: RegretBound = RegretBound::simple(Statistic {
+    one: |context, m| match context.conditions.acquisition? {
+        Acquisition::GpUcb => with_allowance(context, ucb::bound(context))?(m),
+        Acquisition::Pi => with_allowance(context, pi::bound(context))?(m),
+    },
+    many: |context, trials, bounds| match context.conditions.acquisition {
+        Some(Acquisition::GpUcb) => {
+            compute_all(with_allowance(context, ucb::bound(context)), trials, bounds);
+        }
+        Some(Acquisition::Pi) => {
+            compute_all(with_allowance(context, pi::bound(context)), trials, bounds);
+        }
+        None => bounds.fill(f64::NAN),
+    },
+    reads: |context| match context.conditions.acquisition {
+        Some(Acquisition::GpUcb) => reads(ucb::bound(context)),
+        Some(Acquisition::Pi) => reads(pi::bound(context)),
+        None => Quantities::default(),
+    },
+});
 
-fn chained<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
-    let bound = chained_bound(context)?;
+#[inline(always)]
+fn chained<T: Trial>(
+    context: &Context,
+    bound: Option<impl Fn(&T) -> Option<f64>>,
+) -> Option<impl Fn(&T) -> Option<bool>> {
+    let bound = with_allowance(context, bound)?;
     Some(move |m: &T| Some(is_within(m.value(CHAINED_BOUND.regret()), bound(m)?)))
 }
+
+const CHAINED_HOLDS: Predicate = Predicate {
+    one: |context, m| match context.conditions.acquisition {
+        Some(Acquisition::GpUcb) => judge(chained(context, ucb::bound(context)), m),
+        Some(Acquisition::Pi) => judge(chained(context, pi::bound(context)), m),
+        None => Outcome::NotApplicable,
+    },
+    many: |context, trials, outcomes| match context.conditions.acquisition {
+        Some(Acquisition::GpUcb) => {
+            judge_all(chained(context, ucb::bound(context)), trials, outcomes);
+        }
+        Some(Acquisition::Pi) => {
+            judge_all(chained(context, pi::bound(context)), trials, outcomes);
+        }
+        None => outcomes.fill(Outcome::NotApplicable),
+    },
+    reads: |context| (CHAINED_BOUND.bound.reads)(context).with(CHAINED_BOUND.regret()),
+};
 
 const SIMPLE: Claim = Claim {
     id: "lemma5.simple",
@@ -79,7 +117,7 @@ const CHAINED: Claim = Claim {
     hypotheses: "those of Theorem 2",
     setting: Some(Setting::Finite),
     forms: &Form::ALL,
-    test: Test::Probability { budget: Budget::share(2, 1), holds: predicate!(chained) },
+    test: Test::Probability { budget: Budget::share(2, 1), holds: CHAINED_HOLDS },
     bound: Some(CHAINED_BOUND),
     check: applicability::either,
     ..SIMPLE

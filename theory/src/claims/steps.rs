@@ -42,7 +42,8 @@ pub(super) fn mean<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<
         let (mu_tau, estimated_tau) = (m.value(Q::MuTau), m.value(Q::MuHatTau));
         let scale_star = (m.value(Q::KStarTau) + context.noise_star(m)).sqrt();
         let scale_tau = (m.value(Q::KTau) + context.noise_tau(m)).sqrt();
-        let (constants, estimated_star) = context.at_tau(m).zip(estimated_star)?;
+        let constants = context.at_tau(m);
+        let (constants, estimated_star) = (constants?, estimated_star?);
         let (star, tau) = (constants.iota * scale_star, constants.iota * scale_tau);
         Some(mu_star < estimated_star + star && estimated_tau - mu_tau < tau)
     })
@@ -53,8 +54,8 @@ pub(super) fn mean<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<
 pub(super) fn variance_star<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
     Some(|m: &T| {
         let k = m.value(Q::KStarTau) + context.noise_star(m);
-        let (constants, estimated) = context.at_tau(m).zip(m.get(Q::KHatStarTau))?;
-        Some(estimated > constants.low * k)
+        let (constants, estimated) = (context.at_tau(m), m.get(Q::KHatStarTau));
+        Some(estimated? > constants?.low * k)
     })
 }
 
@@ -63,7 +64,7 @@ pub(super) fn variance_star<T: Trial>(context: &Context) -> Option<impl Fn(&T) -
 pub(super) fn variance_tau<T: Trial>(context: &Context) -> Option<impl Fn(&T) -> Option<bool>> {
     Some(|m: &T| {
         let k = m.value(Q::KTau) + context.noise_tau(m);
-        let (constants, estimated) = context.at_tau(m).zip(m.get(Q::KHatTau))?;
-        Some(estimated < constants.high * k)
+        let (constants, estimated) = (context.at_tau(m), m.get(Q::KHatTau));
+        Some(estimated? < constants?.high * k)
     })
 }

@@ -300,7 +300,12 @@ pub(super) fn judge_all<'t>(
     outcomes: &mut [Outcome; LANES],
 ) {
     let Some(of) = of else { return outcomes.fill(Outcome::NotApplicable) };
-    each(trials, outcomes, |lane| outcome(of(lane)));
+    each(
+        trials,
+        outcomes,
+        #[inline(always)]
+        |lane| outcome(of(lane)),
+    );
 }
 
 #[inline(always)]
@@ -310,7 +315,12 @@ pub(super) fn compute_all<'t>(
     values: &mut [f64; LANES],
 ) {
     let Some(of) = of else { return values.fill(f64::NAN) };
-    each(trials, values, |lane| or_nan(of(lane)));
+    each(
+        trials,
+        values,
+        #[inline(always)]
+        |lane| or_nan(of(lane)),
+    );
 }
 
 #[inline(always)]

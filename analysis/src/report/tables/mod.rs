@@ -26,6 +26,15 @@ pub(crate) fn all(analysis: &Analysis) -> Vec<Table> {
     tables.extend(rates::tables(analysis));
     tables.push(best::table(analysis));
     tables.push(methods::table(analysis));
+    finished(analysis, tables)
+}
+
+/// The numbers of verdicts by claim.
+pub(crate) fn summary(analysis: &Analysis) -> Vec<Table> {
+    finished(analysis, summary::tables(analysis))
+}
+
+fn finished(analysis: &Analysis, mut tables: Vec<Table>) -> Vec<Table> {
     tables.retain(|table| !table.rows().is_empty());
     for table in &mut tables {
         table.note(footnote_of(&analysis.dataset.manifest));
