@@ -13,7 +13,15 @@ use crate::logging;
 /// Runs studies of the bounds of "Regret bounds for meta Bayesian optimization with an unknown Gaussian
 /// process prior" (NeurIPS 2018), on one machine or many: the same records, bit for bit, every time.
 #[derive(Parser)]
-#[command(name = "regretta", version)]
+#[command(
+    name = "regretta",
+    version,
+    after_help = "Examples:
+  regretta run studies/quickstart.toml      a study, its verdicts and its report
+  regretta theory --n 500 --t 20 --delta 0.1
+  regretta init mine.toml                   a study of your own to begin with
+  regretta run --help"
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

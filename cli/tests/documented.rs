@@ -81,7 +81,7 @@ struct Clone {
 }
 
 impl Clone {
-    fn new() -> Self {
+    fn new(replicates: u32) -> Self {
         let bench = Bench::new();
         let bin = bench.path(".bin");
         std::fs::create_dir_all(&bin).expect("a folder");
@@ -96,7 +96,8 @@ impl Clone {
             let path = entry.expect("an entry").path();
             let text = std::fs::read_to_string(&path).expect("a study");
             let name = path.file_name().expect("a name");
-            std::fs::write(bench.path("studies").join(name), fewer(&text)).expect("a file");
+            std::fs::write(bench.path("studies").join(name), fewer(&text, replicates))
+                .expect("a file");
         }
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         Self { bench, port: port.expect("a port").port() }
@@ -129,10 +130,10 @@ impl Clone {
 }
 
 /// A study that takes no time.
-fn fewer(study: &str) -> String {
+fn fewer(study: &str, replicates: u32) -> String {
     let line = |line: &str| {
         if line.trim_start().starts_with("replicates =") && !line.contains('{') {
-            "replicates = 60".to_owned()
+            format!("replicates = {replicates}")
         } else {
             line.to_owned()
         }
@@ -146,7 +147,7 @@ fn check(page: &str) {
     if blocks.is_empty() {
         return;
     }
-    let clone = Clone::new();
+    let clone = Clone::new(60);
     let made = clone.run("bash", "regretta run studies/quickstart.toml --quiet");
     assert!(made.status.success(), "{}", stderr(&made));
     for Block { language, line, text } in &blocks {
@@ -191,6 +192,21 @@ fn commands_of_the_docs_do_what_they_say() {
         }
     }
     assert!(pages > 5, "the docs are there");
+}
+
+/// The first finding, by its own command with fewer trials: Lemma 1's bound on the mean is false as printed and
+/// true as corrected, its bounds on the variance are true.
+#[test]
+fn a_finding_reproduces() {
+    let command = "regretta run studies/lemma1.toml";
+    let page = std::fs::read_to_string(root().join("docs/findings.md")).expect("the page");
+    assert!(page.contains(&format!("$ {command}\n")), "the command is the page's");
+    let clone = Clone::new(2000);
+    let expected = "--expect refuted:lemma1.mean@printed --expect confirmed:lemma1.mean@corrected \
+                    --expect confirmed:lemma1.variance@printed";
+    let script = format!("{command} --quiet\nregretta analyze results/lemma1 {expected}");
+    let output = clone.run("bash", &script);
+    assert!(output.status.success(), "{}", stderr(&output));
 }
 
 /// Pages show commands in blocks that are executed, and in no others.

@@ -66,7 +66,7 @@ fn parts_of_a_study_that_stops_early_are_the_whole() {
 #[test]
 fn a_part_that_is_killed_goes_on_where_it_was() {
     let bench = Bench::new();
-    let longer = STUDY.replace("replicates = 300", "replicates = 20000");
+    let longer = STUDY.replace("replicates = 300", "replicates = 6000");
     bench.write("study.toml", &longer);
     let run = [
         "run",

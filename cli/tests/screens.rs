@@ -111,7 +111,6 @@ fn knowledge_that_needs_no_study() {
     screen("theory", &shown(&bench, &["theory", "--n", "500", "--t", "20", "--delta", "0.1"]));
     screen("theory-true", &shown(&bench, &["theory", "--n", "500", "--t", "5", "--delta", "0.1"]));
     screen("claims", &shown(&bench, &["claims", "theorem2.ucb"]));
-    screen("claims-all", &shown(&bench, &["claims"]));
     let doctor = shown(&bench, &["doctor"]);
     for part in ["numerics", "processor", "memory", "disk", "file system", "port"] {
         assert!(doctor.contains(part), "{doctor}");

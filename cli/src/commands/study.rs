@@ -38,6 +38,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum Action {
     /// Hand in a study, or what it has grown to
+    #[command(after_help = "Example:\n  regretta study submit study.toml --token-file token")]
     Submit {
         /// The study file
         study: PathBuf,
@@ -45,11 +46,13 @@ enum Action {
         common: Common,
     },
     /// All studies
+    #[command(after_help = "Example:\n  regretta study list --token-file token --json")]
     List {
         #[command(flatten)]
         common: Common,
     },
     /// Where a study stands
+    #[command(after_help = "Example:\n  regretta study status lemma1 --token-file token")]
     Status {
         /// The study's id, or the beginning of it, or its name
         study: String,
@@ -57,6 +60,7 @@ enum Action {
         common: Common,
     },
     /// Follow a study until it ends; exit code 3 where it failed
+    #[command(after_help = "Example:\n  regretta study watch lemma1 --token-file token")]
     Watch {
         /// The study's id, or the beginning of it, or its name
         study: String,
@@ -64,6 +68,7 @@ enum Action {
         common: Common,
     },
     /// Stop a study; submitting it again takes it up again
+    #[command(after_help = "Example:\n  regretta study cancel lemma1 --token-file token")]
     Cancel {
         /// The study's id, or the beginning of it, or its name
         study: String,
@@ -71,6 +76,9 @@ enum Action {
         common: Common,
     },
     /// Download the dataset of a finished study
+    #[command(
+        after_help = "Example:\n  regretta study fetch lemma1 --out results/lemma1 --token-file token"
+    )]
     Fetch {
         /// The study's id, or the beginning of it, or its name
         study: String,
