@@ -1,6 +1,6 @@
 //! How fast records go through the whole of it: leased, computed, streamed, durable.
 //!
-//! `cargo run --release --example pipeline [FOLDER]` prints records per second with the smallest real
+//! `cargo run --release --workspace --features tests/measure --example pipeline [FOLDER]` prints records per second with the smallest real
 //! trials, and how much of a bare loop's speed one worker reaches with trials of about a millisecond.
 
 use std::path::{Path, PathBuf};

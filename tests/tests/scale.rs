@@ -2,7 +2,7 @@
 //!
 //! The workers are simulated, in a process of their own: they register, lease, beat and hand in shards
 //! over real connections, with a made-up digest and tally for each instead of computing it. What is
-//! measured is the process of the coordinator. `cargo test --release --test scale -- --ignored --nocapture`
+//! measured is the process of the coordinator. `cargo test --release --workspace --features tests/measure --test scale -- --ignored --nocapture`
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![cfg(target_os = "linux")]
 
