@@ -213,13 +213,13 @@ impl Constants {
     #[inline(always)]
     fn concentration(&self, t: u32) -> Option<&Concentration> {
         let known = &self.at.get(t as usize)?.concentration;
-        known.get().unwrap_or_else(|| self.compute_concentration(t)).as_ref()
+        known.get().map_or_else(|| self.compute_concentration(t), Option::as_ref)
     }
 
     #[cold]
-    fn compute_concentration(&self, t: u32) -> &Option<Concentration> {
+    fn compute_concentration(&self, t: u32) -> Option<&Concentration> {
         let compute = || Concentration::new(self.n, t, self.delta, self.form);
-        self.at[t as usize].concentration.get_or_init(compute)
+        self.at[t as usize].concentration.get_or_init(compute).as_ref()
     }
 }
 
