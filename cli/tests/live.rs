@@ -283,10 +283,14 @@ fn a_coordinator_shows_all_its_studies() {
     let mut watched = browser.request("GET", &path, "");
     let start = answered(&mut watched);
     assert_eq!(start, b"HTTP/1.1 200");
-    let open: Vec<TcpStream> = (1..64).map(|_| browser.request("GET", &path, "")).collect();
+    let mut open: Vec<TcpStream> = vec![];
     until("all places are taken", || {
-        answered(&mut browser.request("GET", &path, "")) == b"HTTP/1.1 503"
+        let mut stream = browser.request("GET", &path, "");
+        let full = answered(&mut stream) == b"HTTP/1.1 503";
+        open.push(stream);
+        full
     });
+    assert_eq!(open.len(), 64, "one of the 64 places was taken before");
     drop(open);
     service.process.signal(Signal::TERM);
     let reply = Reply::read(&mut watched, start);

@@ -32,9 +32,9 @@ fn shown(bench: &Bench, arguments: &[&str]) -> String {
     let mut text = format!("$ regretta {}\n", arguments.join(" "));
     text += &String::from_utf8_lossy(&stdout);
     text += &String::from_utf8_lossy(&stderr);
-    match status.code() {
-        Some(0) => {}
-        code => text += &format!("exit code {}\n", code.expect("no signal")),
+    let code = status.code().expect("no signal");
+    if code != 0 {
+        text = format!("{text}exit code {code}\n");
     }
     steady(&text.replace(&bench.dir.path().display().to_string(), "FOLDER"))
 }

@@ -136,7 +136,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(part) = arguments.part {
         let out = loaded.out(arguments.out.as_deref());
         let output = Output { quiet: arguments.quiet, json: arguments.json };
-        return part::run(&loaded, part, &out, workers, arguments.tuning.settings()?, output);
+        return part::run(&loaded, part, &out, workers, &arguments.tuning.settings()?, output);
     }
     let out = loaded.out(arguments.out.as_deref());
     std::fs::create_dir_all(&out)

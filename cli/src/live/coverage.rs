@@ -123,7 +123,7 @@ pub(super) fn show<'a>(
 fn fitting(
     places: BTreeMap<(Option<u64>, u64), Vec<Judged<'_>>>,
 ) -> Vec<(Option<u64>, Vec<Judged<'_>>)> {
-    let mut all: Vec<(usize, (Option<u64>, Vec<Judged<'_>>))> =
+    let mut all: Vec<(usize, (Option<u64>, Vec<_>))> =
         places.into_iter().map(|((n, _), rows)| (n, rows)).enumerate().collect();
     if all.len() > MOST_PANELS {
         let refuted = |rows: &[Judged<'_>]| {

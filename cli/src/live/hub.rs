@@ -134,7 +134,7 @@ impl Hub {
                 Some(source) => source.status(study).await,
                 None => None,
             };
-            let state = status.as_ref().map(|status| status.state());
+            let state = status.as_ref().map(proto::v1::StudyStatus::state);
             let (activity, end) = match &now {
                 Stage::Serving => (None, state.and_then(|state| ended(state, study))),
                 Stage::Running => (None, None),

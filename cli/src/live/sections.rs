@@ -33,6 +33,7 @@ struct Head<'a> {
 }
 
 #[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the page's names")]
 struct Cells<'a> {
     total: usize,
     closed: usize,
@@ -50,6 +51,7 @@ struct Cell<'a> {
 }
 
 #[derive(Serialize)]
+#[expect(clippy::struct_field_names, reason = "the page's names")]
 struct Claim<'a> {
     claim: &'a str,
     form: Option<&'a str>,
@@ -192,7 +194,7 @@ fn claims<'a>(
         // A row that is refuted says more than an open one of few trials.
         let refuted = verdict == Some(Verdict::Refuted);
         let worse = |&(other, than): &(bool, &RowStatus)| {
-            refuted > other || (refuted == other && margin(row) < margin(than))
+            (refuted && !other) || (refuted == other && margin(row) < margin(than))
         };
         if worst.as_ref().is_none_or(worse) {
             *worst = Some((refuted, row));

@@ -38,7 +38,7 @@ pub(crate) fn compute(
     part: Part,
     out: &Path,
     threads: usize,
-    settings: Settings,
+    settings: &Settings,
     (stop, quiet): (&AtomicBool, bool),
 ) -> anyhow::Result<Done> {
     let files = keep_files(loaded, out)?;
@@ -46,7 +46,7 @@ pub(crate) fn compute(
     let (log, shards) = Log::open(&part.path(out), &head(loaded, part, files))?;
     let trials = |shard: &Shard| shard.about.end - shard.about.start;
     let there = shards.iter().map(trials).sum();
-    let settings = Settings { lease: FOREVER, check_fraction: 0.0, ..settings };
+    let settings = Settings { lease: FOREVER, check_fraction: 0.0, ..settings.clone() };
     let mut core = Core::new(settings, LeaseEpoch(1));
     let work = work(plan, part, &shards)?;
     let done = core.handle(Duration::ZERO, Event::Submit(work)).iter().any(is_end);

@@ -20,7 +20,7 @@ pub(crate) fn run(
     part: Part,
     out: &Path,
     workers: usize,
-    settings: Settings,
+    settings: &Settings,
     output: Output,
 ) -> anyhow::Result<()> {
     let threads =

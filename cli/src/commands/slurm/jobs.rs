@@ -68,7 +68,7 @@ impl Jobs {
     /// Two sets of jobs for one folder would compute everything twice.
     pub(super) fn refuse_running(out: &Path) -> anyhow::Result<()> {
         let Ok(jobs) = Self::read(out) else { return Ok(()) };
-        let queued = jobs.queued()?;
+        let queued = jobs.queued();
         if let Some((id, state, _)) = queued.first() {
             bail!(BadInput(format!(
                 "job {id} of {} is {state}; wait for it, or end all with: scancel {}",
@@ -80,7 +80,7 @@ impl Jobs {
     }
 
     /// Id, state and reason of what Slurm still has of them.
-    pub(super) fn queued(&self) -> anyhow::Result<Vec<(String, String, String)>> {
+    pub(super) fn queued(&self) -> Vec<(String, String, String)> {
         let mut queued = Vec::new();
         for job in &self.jobs {
             // Slurm forgets jobs that ended some time ago, and then does not know the id.
@@ -94,7 +94,7 @@ impl Jobs {
                 }
             }
         }
-        Ok(queued)
+        queued
     }
 
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {

@@ -22,7 +22,7 @@ struct Report {
 /// Prints where the jobs of a folder stand.
 pub(super) fn show(out: &Path, json: bool) -> anyhow::Result<()> {
     let jobs = Jobs::read(out)?;
-    let queued = jobs.queued()?;
+    let queued = jobs.queued();
     let mut states = BTreeMap::new();
     for (_, state, reason) in &queued {
         let state = match (state.as_str(), reason.as_str()) {
