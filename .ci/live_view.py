@@ -194,7 +194,8 @@ def main():
             middle, last = watch(browser, link, folder / "out", given.shots)
             report = json.loads(run.communicate(timeout=PATIENCE)[0])
             assert run.returncode == 0 and report["refuted"] >= last["refuted"], (report, last)
-            complaints = browser.complaints()
+            # A picture that was asked for as the run ended finds nobody: what is wrong otherwise is refused by nobody.
+            complaints = [said for said in browser.complaints() if not re.search("ERR_(CONNECTION|EMPTY|INCOMPLETE)_", str(said))]
             assert not complaints, complaints
         finally:
             if browser:
