@@ -10,6 +10,7 @@ deletes. Arrays are limited to four jobs, so that the parts need three.
 import argparse
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -173,7 +174,7 @@ def parts(binary: str, study: Path, out: Path, interrupt: bool) -> int:
     assert refused.returncode == 2 and "scancel" in refused.stderr, refused
     status = run([binary, "slurm", "status", str(out)])
     print(status, end="")
-    assert "sealed" in status, status
+    assert re.search(r"RUNNING|sealed, digest", status), status
     if interrupt:  # a job that wants both cores, from a partition that preempts
         time.sleep(1)
         run(["sbatch", "--partition=high", "--cpus-per-task=2", "--output=/dev/null", "--wrap", "sleep 2"])
