@@ -40,6 +40,29 @@ pub(crate) fn add_products<S: Simd, const B: usize>(
     sums
 }
 
+/// column_b . row_p for each column and each row, in lane group g of `count`.
+#[inline(always)]
+pub(crate) fn all_products<S: Simd, const B: usize, const P: usize>(
+    simd: S,
+    columns: [&[S::f64s]; B],
+    rows: [&[S::f64s]; P],
+    (count, g): (usize, usize),
+) -> [[Vector<S>; B]; P] {
+    let size = rows[0].len();
+    let columns = columns.map(|column| &column[..size]);
+    let rows = rows.map(|row| &row[..size]);
+    let mut sums = [[Vector::splat(simd, 0.0); B]; P];
+    for i in (g..size).step_by(count) {
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            let row = Vector::new(simd, row[i]);
+            for (sum, column) in sums.iter_mut().zip(columns) {
+                *sum = *sum + row * Vector::new(simd, column[i]);
+            }
+        }
+    }
+    sums
+}
+
 /// total <- total + sum_b column_b weight_b, in order of b, in lane group g of `count`.
 #[inline(always)]
 pub(crate) fn add<S: Simd, const B: usize>(

@@ -76,16 +76,16 @@ impl<S: Simd> Vector<S> {
         Self { lanes: self.simd.sqrt_f64s(self.lanes), ..self }
     }
 
-    /// `self` where it is greater than `other`, else `other`.
+    /// The greater of the two; `other` where `self` is no number.
     #[inline(always)]
     pub(crate) fn at_least(self, other: Self) -> Self {
-        self.where_greater(self, other, self, other)
+        Self { lanes: self.simd.max_f64s(self.lanes, other.lanes), ..self }
     }
 
-    /// `self` where it is less than `other`, else `other`.
+    /// The smaller of the two; `other` where `self` is no number.
     #[inline(always)]
     pub(crate) fn at_most(self, other: Self) -> Self {
-        self.where_greater(other, self, self, other)
+        Self { lanes: self.simd.min_f64s(self.lanes, other.lanes), ..self }
     }
 
     #[inline(always)]

@@ -103,17 +103,14 @@ impl<S: Simd> Entry<S> {
 }
 
 /// ahead + sqrt(v) > sqrt(best), exactly as rounding allows: with w = best + ahead^2 - v that is
-/// 2 ahead sqrt(best) > w, or ahead > sqrt(best). False on equality and where `ahead` is no number.
+/// 2 ahead sqrt(best) > w, or ahead > sqrt(best), and squares that keep their signs compare like their
+/// roots. False on equality and where `ahead` is no number.
 #[inline(always)]
 fn larger_sum<S: Simd>(simd: S, ahead: Vector<S>, v: Vector<S>, best: Vector<S>) -> S::m64s {
-    let zero = Vector::splat(simd, 0.0);
-    let ahead_2 = ahead * ahead;
-    let w = best + ahead_2 - v;
-    let (left, right) = (Vector::splat(simd, 4.0) * ahead_2 * best, w * w);
-    let (positive, below) = (ahead.greater(zero), zero.greater(w));
-    let farther = simd.or_m64s(ahead_2.greater(best), left.greater(right));
-    let nearer = simd.or_m64s(positive, right.greater(left));
-    simd.or_m64s(simd.and_m64s(positive, farther), simd.and_m64s(below, nearer))
+    let ahead_2 = ahead * ahead.abs();
+    let w = best + ahead_2.abs() - v;
+    let nearer = (Vector::splat(simd, 4.0) * ahead_2 * best).greater(w * w.abs());
+    simd.or_m64s(nearer, ahead_2.greater(best))
 }
 
 /// a/sqrt(v) > b/sqrt(w) for (a, v) and (b, w): a |a| w > b |b| v.

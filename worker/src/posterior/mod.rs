@@ -21,10 +21,9 @@ mod root;
 mod weights;
 
 use pulp::Simd;
-use theory::PANEL;
 
 use crate::prior::Prior;
-use crate::simd::{Buffer, Cpu, Vector, vectors_mut};
+use crate::simd::{Buffer, Cpu, Vector, groups, vectors, vectors_mut};
 
 pub(crate) use gram::Gram;
 
@@ -34,8 +33,8 @@ pub(crate) struct Posterior<'p, const L: usize> {
     cpu: Cpu,
     /// The products of rows of F, where points are located by the root.
     gram: Option<&'p Gram>,
-    /// x_1..x_t.
-    points: Vec<[usize; L]>,
+    /// x_1..x_t of each lane.
+    points: [Vec<usize>; L],
     /// q_1.. or l(x_1).., entry k of a lane at `k * L + lane`; those beyond t are room.
     vectors: Vec<Buffer>,
     /// 1/sqrt(d_j).
@@ -56,61 +55,70 @@ pub(crate) struct Located<const L: usize> {
     pub(crate) row: Buffer,
     /// By the root l(x); by weights sqrt(d) q_t, if the point were observed where it was located.
     vector: Buffer,
+    /// Whether mean, variance and vector are those of the observations so far.
+    solved: bool,
 }
+
+/// Points that are best solved for together: the root and the products, which would not stay in the cache
+/// from step to step, are then read once for all.
+pub(crate) const TOGETHER: usize = 16;
 
 impl<'p, const L: usize> Posterior<'p, L> {
     /// No observations yet. Without a Gram matrix points are located by weights.
     pub(crate) fn new(prior: &'p Prior, gram: Option<&'p Gram>, cpu: Cpu) -> Self {
-        let (points, vectors, scales, innovations) = (vec![], vec![], vec![], vec![]);
+        let (points, vectors) = (std::array::from_fn(|_| vec![]), vec![]);
+        let (scales, innovations) = (vec![], vec![]);
         Self { prior, cpu, gram, points, vectors, scales, innovations }
     }
 
     /// Forgets all observations.
     pub(crate) fn clear(&mut self) {
-        self.points.clear();
+        self.points.iter_mut().for_each(Vec::clear);
         self.scales.clear();
         self.innovations.clear();
     }
 
     /// The posterior at one point per lane.
     pub(crate) fn locate(&self, points: [usize; L]) -> Located<L> {
-        let row = Buffer::zeros(self.prior.rank() * L);
-        let vector = match self.gram {
-            None => Buffer::zeros(row.len()),
-            Some(_) => Buffer::zeros(self.prior.size() * L),
-        };
-        let mut located = Located { points, mean: [0.0; L], variance: [0.0; L], row, vector };
-        self.move_to(&mut located, points);
+        let mut located = self.place(None, points);
+        self.solve(&mut [&mut located]);
         located
     }
 
-    /// The same, in the room of another.
-    pub(crate) fn locate_in(&self, spare: Option<Located<L>>, points: [usize; L]) -> Located<L> {
-        let Some(mut located) = spare else { return self.locate(points) };
-        self.move_to(&mut located, points);
-        located
-    }
-
-    fn move_to(&self, located: &mut Located<L>, points: [usize; L]) {
-        located.points = points;
-        located.mean = [0.0; L];
-        let (factor, rank) = (&self.prior.factor, self.prior.rank());
-        let row = &mut located.row.as_chunks_mut::<L>().0[..rank];
-        if let Some(gram) = self.gram {
-            let rows = points.map(|point| &gram.factor_row(point)[..rank]);
-            for k in 0..rank {
-                row[k] = std::array::from_fn(|lane| rows[lane][k]);
-            }
-        } else {
-            let panels =
-                points.map(|point| &factor.panel(point / PANEL).as_chunks::<PANEL>().0[..rank]);
-            for k in 0..rank {
-                row[k] = std::array::from_fn(|lane| panels[lane][k][points[lane] % PANEL]);
+    /// One point per lane, in the room of another if there is one, not solved for.
+    pub(crate) fn place(&self, spare: Option<Located<L>>, points: [usize; L]) -> Located<L> {
+        let mut located = spare.unwrap_or_else(|| {
+            let row = Buffer::zeros(self.prior.rank() * L);
+            let vector = match self.gram {
+                None => Buffer::zeros(row.len()),
+                Some(_) => Buffer::zeros(self.prior.size() * L),
+            };
+            Located { points, mean: [0.0; L], variance: [0.0; L], row, vector, solved: false }
+        });
+        (located.points, located.solved) = (points, false);
+        let row = located.row.as_chunks_mut::<L>().0;
+        for (lane, &point) in points.iter().enumerate() {
+            if let Some(gram) = self.gram {
+                let entries = row.iter_mut().zip(gram.factor_row(point));
+                entries.for_each(|(entry, factor)| entry[lane] = *factor);
+            } else {
+                let entries = row.iter_mut().zip(self.prior.factor.row(point));
+                entries.for_each(|(entry, factor)| entry[lane] = factor);
             }
         }
+        located
+    }
+
+    /// The posterior at points that were placed, given the observations so far.
+    pub(crate) fn solve(&self, located: &mut [&mut Located<L>]) {
+        let mut open: Vec<&mut Located<L>> =
+            located.iter_mut().map(|at| &mut **at).filter(|at| !at.solved).collect();
+        for at in &mut open {
+            (at.mean, at.solved) = ([0.0; L], true);
+        }
         match self.gram {
-            None => self.locate_by_weights(located),
-            Some(gram) => self.locate_by_root(gram, located),
+            None => open.into_iter().for_each(|at| self.locate_by_weights(at)),
+            Some(gram) => self.locate_by_root(gram, &mut open),
         }
     }
 
@@ -135,7 +143,7 @@ impl<'p, const L: usize> Posterior<'p, L> {
         variance: &[f64; L],
     ) {
         let scale = variance.map(|d| 1.0 / d.sqrt());
-        let t = self.points.len();
+        let t = self.seen();
         let size = if self.gram.is_some() { t * L } else { here.vector.len() };
         if self.vectors.len() == t {
             self.vectors.push(Buffer::zeros(size));
@@ -149,23 +157,34 @@ impl<'p, const L: usize> Posterior<'p, L> {
                 *q = std::array::from_fn(|lane| u[lane] * scale[lane]);
             }
         }
-        self.points.push(here.points);
+        self.points.iter_mut().zip(here.points).for_each(|(seen, point)| seen.push(point));
         self.scales.extend(scale);
         self.innovations.extend((0..L).map(|lane| surprise[lane] * scale[lane]));
     }
 
     /// Brings the means and variances of located points up to date with the last observation.
-    pub(crate) fn advance<const B: usize>(&self, located: [&mut Located<L>; B]) {
+    pub(crate) fn advance(&self, located: &mut [&mut Located<L>]) {
+        let (pairs, last) = located.as_chunks_mut::<2>();
+        pairs.iter_mut().for_each(|[a, b]| self.advance_some([a, b]));
+        last.iter_mut().for_each(|at| self.advance_some([at]));
+    }
+
+    fn advance_some<const B: usize>(&self, located: [&mut Located<L>; B]) {
         match self.gram {
             None => self.advance_by_weights(located),
             Some(gram) => self.advance_by_root(gram, located),
         }
     }
 
+    /// t.
+    fn seen(&self) -> usize {
+        self.points[0].len()
+    }
+
     /// q_t of the last observation; only where points are located by weights.
     pub(crate) fn last_direction(&self) -> &[f64] {
         debug_assert!(self.gram.is_none(), "the root has no directions");
-        &self.vectors[self.points.len() - 1]
+        &self.vectors[self.seen() - 1]
     }
 
     /// z_t of the last observation.
@@ -182,6 +201,26 @@ impl<const L: usize> Located<L> {
         let variance = &mut vectors_mut::<S>(&mut self.variance)[g];
         *mean = (Vector::new(simd, *mean) + loading * z).lanes();
         *variance = (Vector::new(simd, *variance) - loading * loading).lanes();
+    }
+}
+
+impl<const L: usize> Located<L> {
+    /// Takes all loadings into account, with the innovations z.
+    #[inline(always)]
+    fn load_all<S: Simd>(&mut self, simd: S, innovations: &[f64]) {
+        let (loadings, z) = (vectors::<S>(&self.vector), vectors::<S>(innovations));
+        let count = groups::<S, L>();
+        for g in 0..count {
+            let mut mean = Vector::new(simd, vectors::<S>(&self.mean)[g]);
+            let mut variance = Vector::new(simd, vectors::<S>(&self.variance)[g]);
+            for i in (g..z.len()).step_by(count) {
+                let loading = Vector::new(simd, loadings[i]);
+                mean = mean + loading * Vector::new(simd, z[i]);
+                variance = variance - loading * loading;
+            }
+            vectors_mut::<S>(&mut self.mean)[g] = mean.lanes();
+            vectors_mut::<S>(&mut self.variance)[g] = variance.lanes();
+        }
     }
 }
 
@@ -214,15 +253,16 @@ mod tests {
             let mut probe = posterior.locate(std::array::from_fn(|lane| 20 + lane));
             let mut spare = None;
             for t in 0..30 {
-                let mut here =
-                    posterior.locate_in(spare, std::array::from_fn(|lane| (7 * t + lane) % 40));
+                let points = std::array::from_fn(|lane| (7 * t + lane) % 40);
+                let mut here = posterior.place(spare, points);
+                posterior.solve(&mut [&mut here]);
                 seen.extend([here.mean, here.variance]);
                 let surprise = here.mean.map(|mean| (t as f64).sqrt() - mean);
                 let predictive = here.variance.map(|variance| variance + prior.total_noise());
                 posterior.observe(&mut here, &surprise, &predictive);
-                posterior.advance([&mut star, &mut probe]);
+                posterior.advance(&mut [&mut star, &mut probe]);
                 posterior.relocate(&mut probe, t % L, (11 * t) % 40);
-                posterior.advance([&mut here]);
+                posterior.advance(&mut [&mut here]);
                 seen.extend([here.mean, here.variance, star.mean, star.variance]);
                 seen.extend([probe.mean, probe.variance]);
                 spare = Some(here);
@@ -239,6 +279,27 @@ mod tests {
             let (by_root, by_weights) = (walk(&prior, Some(&gram)), walk(&prior, None));
             for (a, b) in by_root.iter().flatten().zip(by_weights.iter().flatten()) {
                 assert!((a - b).abs() <= 1e-11 * prior.c, "rank {rank}: {a} and {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn points_are_solved_for_together_as_alone() {
+        let prior = prior(20);
+        let gram = Gram::new(&prior, Cpu::detect()).expect("40 points are few");
+        for gram in [None, Some(&gram)] {
+            let mut posterior = Posterior::<L>::new(&prior, gram, Cpu::detect());
+            for t in 0..23 {
+                let mut here = posterior.locate(std::array::from_fn(|lane| (7 * t + lane) % 40));
+                posterior.observe(&mut here, &[0.3; L], &[1.5; L]);
+            }
+            let points = |i: usize| std::array::from_fn(|lane| (5 * i + lane) % 40);
+            let mut together: [_; 5] = std::array::from_fn(|i| posterior.place(None, points(i)));
+            posterior.solve(&mut together.each_mut());
+            for (i, at) in together.iter().enumerate() {
+                let alone = posterior.locate(points(i));
+                assert_eq!((at.mean, at.variance), (alone.mean, alone.variance));
+                assert_eq!(at.vector[..], alone.vector[..]);
             }
         }
     }

@@ -3,17 +3,23 @@
 use pulp::{Simd, WithSimd};
 
 use super::{Gram, Located, Posterior};
-use crate::columns::{BLOCK, products};
+use crate::columns::{BLOCK, all_products, products};
 use crate::simd::{Vector, groups, vectors, vectors_mut};
 
 impl<const L: usize> Posterior<'_, L> {
-    pub(super) fn locate_by_root(&self, gram: &Gram, located: &mut Located<L>) {
-        let rows = located.points.map(|point| gram.row(point));
-        let products = |with: &[usize; L]| std::array::from_fn(|lane| rows[lane][with[lane]]);
-        located.variance = products(&located.points);
-        let entries = located.vector.as_chunks_mut::<L>().0.iter_mut();
-        entries.zip(&self.points).for_each(|(entry, seen)| *entry = products(seen));
-        self.cpu.run::<L, _>(Solve { posterior: self, located });
+    pub(super) fn locate_by_root(&self, gram: &Gram, located: &mut [&mut Located<L>]) {
+        for at in located.iter_mut() {
+            let entries = at.vector.as_chunks_mut::<L>().0;
+            for (lane, &point) in at.points.iter().enumerate() {
+                let products = gram.row(point);
+                at.variance[lane] = products[point];
+                let seen = entries.iter_mut().zip(&self.points[lane]);
+                seen.for_each(|(entry, &seen)| entry[lane] = products[seen]);
+            }
+        }
+        for located in located.chunks_mut(BLOCK) {
+            self.cpu.run::<L, _>(Solve { posterior: self, located });
+        }
     }
 
     pub(super) fn advance_by_root<const B: usize>(
@@ -21,71 +27,82 @@ impl<const L: usize> Posterior<'_, L> {
         gram: &Gram,
         mut located: [&mut Located<L>; B],
     ) {
-        let last = self.points.len() - 1;
+        let last = self.seen() - 1;
         for located in &mut located {
             let entry = &mut located.vector.as_chunks_mut::<L>().0[last];
             for (lane, &point) in located.points.iter().enumerate() {
-                entry[lane] = gram.row(point)[self.points[last][lane]];
+                entry[lane] = gram.row(point)[self.points[lane][last]];
             }
         }
         self.cpu.run::<L, _>(Extend { posterior: self, located });
     }
 
-    /// l_{j+b} of a point for b in 0..B, in lane group g, from those before j; its vector holds
+    /// l_{j+b} of some points for b in 0..B, in lane group g, from those before j; their vectors hold
     /// F_x . F_{x_j} from j on.
     #[inline(always)]
-    fn substitute<S: Simd, const B: usize>(
+    fn substitute<S: Simd, const B: usize, const P: usize>(
         &self,
         simd: S,
-        located: &mut Located<L>,
+        located: &mut [&mut Located<L>; P],
         j: usize,
         g: usize,
     ) {
         let count = groups::<S, L>();
         let rows: [&[S::f64s]; B] = std::array::from_fn(|b| vectors::<S>(&self.vectors[j + b]));
-        let done = &vectors::<S>(&located.vector)[..j * count];
-        let sums = products(simd, rows, done, (count, g));
-        let mut loadings = [Vector::splat(simd, 0.0); B];
-        for b in 0..B {
-            let mut sum = sums[b];
-            for c in 0..b {
-                sum = sum + Vector::new(simd, rows[b][(j + c) * count + g]) * loadings[c];
+        let done = located.each_ref().map(|at| &vectors::<S>(&at.vector)[..j * count]);
+        let sums = all_products(simd, rows, done, (count, g));
+        for (at, sums) in located.iter_mut().zip(sums) {
+            let entries = vectors_mut::<S>(&mut at.vector);
+            let mut loadings = [Vector::splat(simd, 0.0); B];
+            for b in 0..B {
+                let mut sum = sums[b];
+                for c in 0..b {
+                    sum = sum + Vector::new(simd, rows[b][(j + c) * count + g]) * loadings[c];
+                }
+                let i = (j + b) * count + g;
+                let scale = Vector::new(simd, vectors::<S>(&self.scales)[i]);
+                loadings[b] = (Vector::new(simd, entries[i]) - sum) * scale;
+                entries[i] = loadings[b].lanes();
             }
-            let i = (j + b) * count + g;
-            let entry = &mut vectors_mut::<S>(&mut located.vector)[i];
-            let scale = Vector::new(simd, vectors::<S>(&self.scales)[i]);
-            let loading = (Vector::new(simd, *entry) - sum) * scale;
-            *entry = loading.lanes();
-            loadings[b] = loading;
-            located.load(simd, g, loading, Vector::new(simd, vectors::<S>(&self.innovations)[i]));
         }
     }
 }
 
-/// All loadings of a point.
-struct Solve<'a, 'p, const L: usize> {
+/// All loadings of some points.
+struct Solve<'a, 'b, 'p, const L: usize> {
     posterior: &'a Posterior<'p, L>,
-    located: &'a mut Located<L>,
+    located: &'a mut [&'b mut Located<L>],
 }
 
-impl<const L: usize> WithSimd for Solve<'_, '_, L> {
+impl<const L: usize> WithSimd for Solve<'_, '_, '_, L> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { posterior, located } = self;
-        let t = posterior.points.len();
+        let t = posterior.seen();
         let full = t / BLOCK * BLOCK;
-        // A block's rows stay in the cache for all lane groups.
+        let (pairs, single) = located.as_chunks_mut::<2>();
+        // A block's rows stay in the cache for all points and lane groups.
         for j in (0..full).step_by(BLOCK) {
             for g in 0..groups::<S, L>() {
-                posterior.substitute::<S, BLOCK>(simd, located, j, g);
+                for pair in &mut *pairs {
+                    posterior.substitute::<S, BLOCK, 2>(simd, pair, j, g);
+                }
+                for at in &mut *single {
+                    posterior.substitute::<S, BLOCK, 1>(simd, std::array::from_mut(at), j, g);
+                }
             }
         }
         for j in full..t {
             for g in 0..groups::<S, L>() {
-                posterior.substitute::<S, 1>(simd, located, j, g);
+                for at in &mut *located {
+                    posterior.substitute::<S, 1, 1>(simd, std::array::from_mut(at), j, g);
+                }
             }
+        }
+        for at in located {
+            at.load_all(simd, &posterior.innovations);
         }
     }
 }
@@ -102,7 +119,7 @@ impl<const L: usize, const B: usize> WithSimd for Extend<'_, '_, L, B> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { posterior, mut located } = self;
-        let (count, last) = (groups::<S, L>(), posterior.points.len() - 1);
+        let (count, last) = (groups::<S, L>(), posterior.seen() - 1);
         let row = vectors::<S>(&posterior.vectors[last]);
         for g in 0..count {
             let i = last * count + g;

@@ -52,7 +52,7 @@ impl<const L: usize> WithSimd for Locate<'_, '_, L> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { posterior, located } = self;
-        let (count, t) = (groups::<S, L>(), posterior.points.len());
+        let (count, t) = (groups::<S, L>(), posterior.seen());
         let full = t / BLOCK * BLOCK;
         for g in 0..count {
             let mut variance = Vector::splat(simd, 0.0);

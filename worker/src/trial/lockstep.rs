@@ -7,11 +7,12 @@ use theory::{Measurement, PANEL};
 
 use super::determinant::{Determinant, EVERY};
 use super::shuffle::Shuffle;
+use super::step::{Estimated, Step};
 use super::tally::Tally;
 use super::truth::{Truth, observed, unobserved};
 use super::{Trials, draw};
 use crate::estimator::{Estimator, Observation, Rule};
-use crate::posterior::{Located, Posterior};
+use crate::posterior::{Located, Posterior, TOGETHER};
 use crate::prior::ACCURACY_FLOOR;
 use crate::random::{Purpose, Stream};
 use crate::simd::Buffer;
@@ -24,6 +25,10 @@ pub(super) struct Lockstep<'a, const L: usize> {
     /// f, entry (i, lane) at `i * L + lane`.
     f: Buffer,
     noise: [Stream; L],
+    /// Evaluations that the true posterior and the tally do not know yet.
+    steps: Vec<Step<L>>,
+    /// Room of points that are no longer needed.
+    spare: Vec<Located<L>>,
     tally: [Tally; L],
     star: Located<L>,
     /// Where Lemma 1 is probed; of no meaning in lanes where no unobserved point is left.
@@ -88,6 +93,8 @@ impl<'a, const L: usize> Lockstep<'a, L> {
             posterior,
             f,
             noise: open(Purpose::Noise),
+            steps: Vec::new(),
+            spare: Vec::new(),
             tally,
             order,
         }
@@ -96,18 +103,30 @@ impl<'a, const L: usize> Lockstep<'a, L> {
     /// Runs to the last checkpoint and hands over each lane's outcome at every checkpoint.
     pub(super) fn run(&mut self, emit: &mut impl FnMut(usize, u32, Result<Measurement, Failure>)) {
         let horizon = self.trials.checkpoints.last().copied().unwrap_or(0);
-        let mut ahead = self.first_choice().map(|points| self.posterior.locate(points));
-        let mut spare = None;
+        // A known prior's choices need the true posterior, which then goes by weights.
+        let together = if self.trials.gram.is_some() { TOGETHER } else { 1 };
+        let mut ahead = self.first_choice().map(|points| self.place(points));
         for t in 1..=horizon {
-            let mut here =
+            let here =
                 ahead.expect("a cell is refused where a choice before its horizon is missing");
-            let values = self.observe(t, &mut here);
-            let next = self.condition(t, &here, &values);
-            self.renew_probes(&here.points);
-            ahead = next.map(|points| self.posterior.locate_in(spare, points));
-            if self.trials.checkpoints.binary_search(&t).is_ok() {
-                self.posterior.advance([&mut here]);
+            self.evaluate(t, here);
+            let checkpoint = self.trials.checkpoints.binary_search(&t).is_ok();
+            let due = checkpoint || self.steps.len() == together;
+            if due {
+                self.account();
+            }
+            let next = self.condition(t);
+            ahead = next.map(|points| self.place(points));
+            if due {
+                self.take_failures(self.steps[self.steps.len() - 1].failures);
+            }
+            if checkpoint {
                 self.extend_determinants();
+                let Step { mut here, values, .. } = self.steps.pop().expect("t was evaluated");
+                self.posterior.advance(&mut [&mut here]);
+                if let Some(ahead) = &mut ahead {
+                    self.posterior.solve(&mut [ahead]);
+                }
                 for lane in 0..L {
                     let outcome = match self.tally[lane].failure {
                         Some(failure) => Err(failure),
@@ -115,9 +134,16 @@ impl<'a, const L: usize> Lockstep<'a, L> {
                     };
                     emit(lane, t, outcome);
                 }
+                self.spare.push(here);
             }
-            spare = Some(here);
+            if due {
+                self.spare.extend(self.steps.drain(..).map(|step| step.here));
+            }
         }
+    }
+
+    fn place(&mut self, points: [usize; L]) -> Located<L> {
+        self.posterior.place(self.spare.pop(), points)
     }
 
     fn extend_determinants(&mut self) {
@@ -160,28 +186,58 @@ impl<'a, const L: usize> Lockstep<'a, L> {
         Some(points)
     }
 
-    /// Observes y_t at each lane's point and brings everything but the estimator up to date.
-    fn observe(&mut self, t: u32, here: &mut Located<L>) -> [f64; L] {
+    /// Observes y_t at each lane's point.
+    fn evaluate(&mut self, t: u32, here: Located<L>) {
+        let scale = self.trials.prior.noise_variance.sqrt();
+        let values = std::array::from_fn(|lane| {
+            self.f[here.points[lane] * L + lane] + scale * self.noise[lane].normal()
+        });
+        let policy = &self.trials.cell.policy;
+        let estimator = self.estimator.as_ref().filter(|_| policy.estimates());
+        let estimated = estimator.map(|estimator| {
+            std::array::from_fn(|lane| {
+                let (point, star) = (here.points[lane], self.tally[lane].x_star);
+                Estimated {
+                    mean: estimator.mean(lane, point),
+                    variance: estimator.variance(lane, point),
+                    mean_star: estimator.mean(lane, star),
+                    variance_star: estimator.variance(lane, star),
+                }
+            })
+        });
+        self.steps.push(Step { t, here, values, estimated, failures: [None; L] });
+    }
+
+    /// Brings the true posterior, the tally and the probes up to date with all evaluations.
+    fn account(&mut self) {
+        let mut steps = std::mem::take(&mut self.steps);
+        let mut here: Vec<_> = steps.iter_mut().map(|step| &mut step.here).collect();
+        self.posterior.solve(&mut here);
+        for i in 0..steps.len() {
+            let [step, later @ ..] = &mut steps[i..] else { unreachable!("i is below the length") };
+            self.observe(step, later);
+            self.take_failures(step.failures);
+        }
+        self.steps = steps;
+    }
+
+    /// Takes in one evaluation; the points of later ones learn of it.
+    fn observe(&mut self, step: &mut Step<L>, later: &mut [Step<L>]) {
         let prior = self.trials.prior;
         let noise = prior.noise_variance;
-        let mut values = [0.0; L];
         let (mut surprise, mut predictive) = ([0.0; L], [1.0; L]);
         for lane in 0..L {
-            let point = here.points[lane];
-            let truth = unobserved(prior, here, lane);
+            let (point, y) = (step.here.points[lane], step.values[lane]);
+            let truth = unobserved(prior, &step.here, lane);
             if self.tally[lane].is_tau(truth.variance) {
-                self.tally[lane].at_tau = Some(self.snapshot(lane, t, point, truth));
+                self.tally[lane].at_tau = Some(self.snapshot(lane, step, truth));
             }
-            let f = self.f[point * L + lane];
-            let y = f + noise.sqrt() * self.noise[lane].normal();
-            let tally = &mut self.tally[lane];
-            tally.observe(point, f, y);
-            values[lane] = y;
+            self.tally[lane].observe(point, self.f[point * L + lane], y);
             surprise[lane] = y - truth.mean;
             if self.sound(truth.variance + noise) {
                 predictive[lane] = truth.variance + noise;
             } else {
-                self.tally[lane].fail(Failure::AccuracyFloor { step: t });
+                self.tally[lane].fail(Failure::AccuracyFloor { step: step.t });
             }
             let tally = &mut self.tally[lane];
             tally.k_xy += surprise[lane] * surprise[lane] / predictive[lane];
@@ -189,51 +245,44 @@ impl<'a, const L: usize> Lockstep<'a, L> {
                 tally.information += 0.5 * libm::log1p(truth.variance / noise);
             }
         }
-        self.posterior.observe(here, &surprise, &predictive);
-        self.posterior.advance([&mut self.star, &mut self.probe]);
-        values
+        self.posterior.observe(&mut step.here, &surprise, &predictive);
+        let tracked = [&mut self.star, &mut self.probe].into_iter();
+        let mut following: Vec<_> =
+            tracked.chain(later.iter_mut().map(|step| &mut step.here)).collect();
+        self.posterior.advance(&mut following);
+        self.renew_probes(&step.here.points);
     }
 
     /// The proof's quantities where tau is t (given t - 1 observations).
-    fn snapshot(&self, lane: usize, t: u32, point: usize, truth: Truth) -> AtTau {
+    fn snapshot(&self, lane: usize, step: &Step<L>, truth: Truth) -> AtTau {
         let prior = self.trials.prior;
         let tally = &self.tally[lane];
         let star = self.truth_at_star(lane);
-        let policy = &self.trials.cell.policy;
-        let estimated = self.estimator.as_ref().and_then(|estimator| {
-            if policy.training().is_none() {
-                return Some(EstimatedAtTau {
-                    mean_star: star.mean,
-                    variance_star: star.variance + prior.noise_variance,
-                    mean_tau: truth.mean,
-                    variance_tau: truth.variance + prior.noise_variance,
-                });
-            }
-            if !policy.estimates() {
-                return None;
-            }
-            // At an observed point the estimator interpolates.
-            let (mean_star, variance_star) = match tally.star_value {
-                Some(y) => (y, 0.0),
-                None => {
-                    (estimator.mean(lane, tally.x_star), estimator.variance(lane, tally.x_star))
-                }
-            };
+        let known = self.trials.cell.policy.training().is_none();
+        let estimated = if known && self.estimator.is_some() {
             Some(EstimatedAtTau {
-                mean_star,
-                variance_star,
-                mean_tau: estimator.mean(lane, point),
-                variance_tau: estimator.variance(lane, point),
+                mean_star: star.mean,
+                variance_star: star.variance + prior.noise_variance,
+                mean_tau: truth.mean,
+                variance_tau: truth.variance + prior.noise_variance,
             })
-        });
+        } else {
+            step.estimated.map(|estimated| {
+                let Estimated { mean, variance, mean_star, variance_star } = estimated[lane];
+                // At an observed point the estimator interpolates.
+                let (mean_star, variance_star) =
+                    tally.star_value.map_or((mean_star, variance_star), |y| (y, 0.0));
+                EstimatedAtTau { mean_star, variance_star, mean_tau: mean, variance_tau: variance }
+            })
+        };
         AtTau {
-            tau: t,
+            tau: step.t,
             mean_star: star.mean,
             variance_star: star.variance,
             mean_tau: truth.mean,
             variance_tau: truth.variance,
-            f_tau: self.f[point * L + lane],
-            zeta: self.trials.zetas.get(t as usize - 1).copied(),
+            f_tau: self.f[step.here.points[lane] * L + lane],
+            zeta: self.trials.zetas.get(step.t as usize - 1).copied(),
             estimated,
             compact: None,
             star_seen: tally.star_value.is_some(),
@@ -241,28 +290,33 @@ impl<'a, const L: usize> Lockstep<'a, L> {
     }
 
     /// Conditions the estimator on y_t and returns the points of evaluation t + 1, if there is one.
-    fn condition(&mut self, t: u32, at: &Located<L>, values: &[f64; L]) -> Option<[usize; L]> {
+    fn condition(&mut self, t: u32) -> Option<[usize; L]> {
         let exhausted = t as usize == self.trials.prior.factor.rows();
         let rule = self.rule(t + 1).filter(|_| !exhausted);
         let mut chosen = None;
         if let Some(estimator) = &mut self.estimator {
-            let seen = Observation { at, values, truth: &self.posterior };
-            let step = estimator.observe(&seen, rule.as_ref());
-            for (tally, zero_pivot) in self.tally.iter_mut().zip(step.zero_pivot) {
-                if zero_pivot {
-                    tally.fail(Failure::ZeroPivot { step: t });
+            let step = self.steps.last_mut().expect("t was evaluated");
+            let seen = Observation { at: &step.here, values: &step.values, truth: &self.posterior };
+            let conditioned = estimator.observe(&seen, rule.as_ref());
+            for lane in 0..L {
+                if conditioned.zero_pivot[lane] {
+                    step.failures[lane] = Some(Failure::ZeroPivot { step: t });
+                } else if conditioned.no_fit[lane] {
+                    step.failures[lane] = Some(Failure::NoFit { step: t });
                 }
             }
-            for (tally, no_fit) in self.tally.iter_mut().zip(step.no_fit) {
-                if no_fit {
-                    tally.fail(Failure::NoFit { step: t });
-                }
-            }
-            chosen = rule.map(|_| step.next);
+            chosen = rule.map(|_| conditioned.next);
         }
         match self.trials.cell.policy {
             Policy::Fixed(_) | Policy::Random if !exhausted => self.draw_order(),
             _ => chosen,
+        }
+    }
+
+    /// Takes in why estimators failed at a step that is accounted for.
+    fn take_failures(&mut self, failures: [Option<Failure>; L]) {
+        for (tally, failure) in self.tally.iter_mut().zip(failures) {
+            failure.into_iter().for_each(|failure| tally.fail(failure));
         }
     }
 

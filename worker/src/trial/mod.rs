@@ -11,6 +11,7 @@ mod draw;
 mod lockstep;
 mod rows;
 mod shuffle;
+mod step;
 mod tally;
 mod trace;
 mod truth;

@@ -9,7 +9,7 @@ use super::frame::Frame;
 use crate::prior::Prior;
 use crate::random::{Purpose, Stream};
 use crate::simd::{Buffer, Cpu};
-use crate::sweep::{SquaredLengths, Sweep};
+use crate::sweep::Sweep;
 
 /// What a group of trials cannot do without.
 pub(crate) struct Floor<'p, const L: usize> {
@@ -48,8 +48,7 @@ impl<'p, const L: usize> Floor<'p, L> {
         let factor = &self.prior.factor;
         self.streams = Streams::open(open);
         self.frame.draw(self.n, &mut self.streams.setup);
-        let (columns, out) = (self.frame.triangle(), &mut *self.out);
-        self.cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out });
+        self.frame.squared_lengths(self.cpu, factor, &mut self.out);
         for stream in &mut self.streams.setup {
             stream.normals(&mut self.buffer);
             stream.chi_squares(self.n - 1, &mut self.buffer);

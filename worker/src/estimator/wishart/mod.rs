@@ -27,7 +27,7 @@ use super::{Estimator, Observation, PIVOT_FLOOR, Rule, Step};
 use crate::prior::Prior;
 use crate::random::{Purpose, Stream, interleaved_normals};
 use crate::simd::{Buffer, Cpu};
-use crate::sweep::{SquaredLengths, Sweep};
+use crate::sweep::Sweep;
 use axes::{Axes, BLOCK, Dimensions};
 use frame::{Chosen, Frame};
 use project::Project;
@@ -119,8 +119,7 @@ impl<'p, const L: usize> Wishart<'p, L> {
     fn draw_lengths(&mut self) {
         let factor = &self.prior.factor;
         let (used, s, dof) = (factor.rows() * L, self.s, self.dimensions());
-        let (columns, out) = (self.frame.triangle(), &mut *self.length);
-        self.cpu.run::<L, _>(SquaredLengths::<L> { factor, columns, out });
+        self.frame.squared_lengths(self.cpu, factor, &mut self.length);
         if factor.rank() > 0 {
             interleaved_normals(&mut self.streams.setup, &mut self.along[..used]);
         }

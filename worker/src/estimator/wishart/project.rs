@@ -77,10 +77,10 @@ impl<const L: usize> Project<'_, L> {
                     along[i] = (gamma * b - beta * x).lanes();
                     length[i] = (before * gamma).at_least(shortest).lanes();
                     let g_i = alpha + s * eps;
-                    updated[row] = at(mean, i) + g_i * gain;
-                    left[row] = (at(residual, i) - g_i * g_i).at_least(zero);
-                    mean[i] = updated[row].lanes();
-                    residual[i] = left[row].lanes();
+                    let mean_now = at(mean, i) + g_i * gain;
+                    let left_now = (at(residual, i) - g_i * g_i).at_least(zero);
+                    (mean[i], residual[i]) = (mean_now.lanes(), left_now.lanes());
+                    (updated[row], left[row]) = (mean_now, left_now);
                 }
                 best.offer(g, p * PANEL, updated, left);
             }

@@ -13,18 +13,27 @@
 //! of the sums is A c. A stays lower triangular, so that half of it is enough. Where nothing is left
 //! outside, kappa = 0, the rotations leave a column zero, and A loses it.
 //!
-//! Column j holds rows j.., and columns follow one another: entry (k, j) of a lane stands at
-//! `(start(j) + k - j) * L + lane`.
+//! Columns stand side by side in bands of [`BAND`]: the band of columns j..j + BAND holds rows j.., row
+//! by row, with zeros above the diagonal and in columns that A does not have, which stay zeros. So a
+//! pass over A reads its memory from one end to the other.
 
+mod lengths;
 mod passes;
 mod reveal;
 
+use theory::Factor;
+
 use crate::random::Stream;
 use crate::simd::{Buffer, Cpu};
+use lengths::Lengths;
 use passes::{Along, Rotate};
 use reveal::Reveal;
 
-/// A, and room for what a step computes.
+/// Columns that stand side by side and are taken together, so that their sums do not wait for one
+/// another.
+pub(super) const BAND: usize = 4;
+
+/// A, and room for what a step computes. What goes by columns has room for whole bands.
 pub(super) struct Frame<const L: usize> {
     rank: usize,
     columns: usize,
@@ -52,51 +61,50 @@ pub(super) struct Chosen<'a, const L: usize> {
     pub(super) s: f64,
 }
 
-/// Where column j begins in a triangle of `rank` rows, in entries per lane.
+/// Where the band of column j begins in a triangle of `rank` rows, in entries per lane; `j` is a multiple
+/// of [`BAND`].
 fn start(rank: usize, j: usize) -> usize {
-    j * (2 * rank + 1 - j) / 2
+    j * rank - j * (j - BAND.min(j)) / 2
+}
+
+/// Where entry (k, j) stands, k >= j, in entries per lane.
+fn place(rank: usize, k: usize, j: usize) -> usize {
+    let first = j / BAND * BAND;
+    start(rank, first) + (k - first) * BAND + j - first
 }
 
 impl<const L: usize> Frame<L> {
     /// Room for A with `n` degrees of freedom.
     pub(super) fn new(rank: usize, n: u64) -> Self {
         let columns = usize::try_from(n).map_or(rank, |n| n.min(rank));
-        let by_row = || Buffer::zeros(rank * L);
-        let by_column = || Buffer::zeros(columns * L);
+        let whole_bands = columns.next_multiple_of(BAND);
+        let by_column = || Buffer::zeros(whole_bands * L);
         Self {
             rank,
             columns,
-            a: Buffer::zeros(start(rank, columns) * L),
+            a: Buffer::zeros(start(rank, whole_bands) * L),
             along_factor: by_column(),
             direction: by_column(),
             keep: by_column(),
             take: by_column(),
-            weights: by_row(),
+            weights: Buffer::zeros(rank * L),
         }
     }
 
     /// Draws A for n degrees of freedom.
     pub(super) fn draw(&mut self, n: u64, streams: &mut [Stream; L]) {
         let rank = self.rank;
-        self.set_columns(usize::try_from(n).map_or(rank, |n| n.min(rank)));
-        for (lane, stream) in streams.iter_mut().enumerate() {
-            let a = self.a.as_chunks_mut::<L>().0;
-            for j in 0..self.columns {
-                let column = &mut a[start(rank, j)..start(rank, j + 1)];
+        self.columns = usize::try_from(n).map_or(rank, |n| n.min(rank));
+        self.a.fill(0.0);
+        let a = self.a.as_chunks_mut::<L>().0;
+        for j in 0..self.columns {
+            let column = &mut self.weights.as_chunks_mut::<L>().0[..rank - j];
+            for (lane, stream) in streams.iter_mut().enumerate() {
                 column[0][lane] = stream.chi_square(n - j as u64).sqrt();
                 stream.normals_in_lane(lane, &mut column[1..]);
             }
-        }
-    }
-
-    /// Fits everything to a number of columns.
-    fn set_columns(&mut self, columns: usize) {
-        self.columns = columns;
-        self.a.resize(start(self.rank, columns) * L);
-        for by_column in
-            [&mut self.along_factor, &mut self.direction, &mut self.keep, &mut self.take]
-        {
-            by_column.resize(columns * L);
+            let below = a[place(rank, j, j)..].iter_mut().step_by(BAND);
+            below.zip(column).for_each(|(entry, drawn)| *entry = *drawn);
         }
     }
 
@@ -105,9 +113,9 @@ impl<const L: usize> Frame<L> {
         self.columns
     }
 
-    /// A as drawn, column after column.
-    pub(super) fn triangle(&self) -> &[f64] {
-        &self.a
+    /// |F_i A|^2 for every row of the factor.
+    pub(super) fn squared_lengths(&self, cpu: Cpu, factor: &Factor, out: &mut [f64]) {
+        cpu.run::<L, _>(Lengths { frame: self, factor, out });
     }
 
     /// The weights A c of the last step: alpha_i = F_i . (A c).
@@ -127,7 +135,8 @@ impl<const L: usize> Frame<L> {
     ) {
         let mut out = [0.0; L];
         for (lane, stream) in streams.iter_mut().enumerate() {
-            stream.normals_in_lane(lane, self.direction.as_chunks_mut::<L>().0);
+            let xi = &mut self.direction.as_chunks_mut::<L>().0[..self.columns];
+            stream.normals_in_lane(lane, xi);
             out[lane] = stream.chi_square(outside).sqrt();
         }
         cpu.run::<L, _>(Along { frame: self, row: chosen.row });
@@ -143,18 +152,21 @@ impl<const L: usize> Frame<L> {
     /// It is the last one with c_j != 0: nearly always the last of all, so that there is nothing to
     /// move. Without noise c can end in zeros; later columns then move up by one, below a zero.
     fn drop_column(&mut self) {
-        let last = self.columns - 1;
+        let (rank, last) = (self.rank, self.columns - 1);
         for lane in 0..L {
             let zero = (0..=last).rev().find(|&j| self.direction[j * L + lane] != 0.0);
             for j in zero.unwrap_or(last)..last {
-                let (to, from) = (start(self.rank, j), start(self.rank, j + 1));
-                self.a[to * L + lane] = 0.0;
-                for k in 0..self.rank - j - 1 {
-                    self.a[(to + 1 + k) * L + lane] = self.a[(from + k) * L + lane];
+                self.a[place(rank, j, j) * L + lane] = 0.0;
+                for k in j + 1..rank {
+                    let after = self.a[place(rank, k, j + 1) * L + lane];
+                    self.a[place(rank, k, j) * L + lane] = after;
                 }
             }
+            (last..rank).for_each(|k| self.a[place(rank, k, last) * L + lane] = 0.0);
+            self.along_factor[last * L + lane] = 0.0;
+            self.direction[last * L + lane] = 0.0;
         }
-        self.set_columns(last);
+        self.columns = last;
     }
 }
 
@@ -162,10 +174,8 @@ impl<const L: usize> Frame<L> {
 impl<const L: usize> Frame<L> {
     /// |F_i A|^2 of one lane.
     pub(super) fn squared_length(&self, lane: usize, row: &[f64]) -> f64 {
-        let part = |j: usize| -> f64 {
-            let column = self.a[start(self.rank, j) * L..].iter().skip(lane).step_by(L);
-            column.zip(&row[j..]).map(|(a, f)| a * f).sum()
-        };
+        let entry = |k: usize, j: usize| self.a[place(self.rank, k, j) * L + lane];
+        let part = |j: usize| -> f64 { (j..self.rank).map(|k| entry(k, j) * row[k]).sum() };
         (0..self.columns).map(|j| part(j) * part(j)).sum()
     }
 }
