@@ -66,6 +66,8 @@ class Switch:
         self.numbers: dict[int, int] = {}  # host by file descriptor
         self.later: list[tuple[float, int, int, bytes]] = []  # when, order, host, frame
         self.order = 0
+        self.secret = b""
+        self.seen = 0
 
     def run(self) -> None:
         poll = select.poll()
@@ -96,7 +98,9 @@ class Switch:
             poll.register(taps[0], select.POLLIN)
         for direction, way in said.get("ways", {}).items():
             self.ports[said["number"]].ways[direction] = Way(**way)
-        self.control.send(b"done")
+        if "secret" in said:
+            self.secret, self.seen = said["secret"].encode(), 0
+        self.control.send(json.dumps({"seen": self.seen}).encode())
         return True
 
     def receive(self, number: int) -> None:
@@ -106,6 +110,8 @@ class Switch:
                 frame = os.read(source.tap, MTU + 64)
             except OSError:
                 return
+            if self.secret and self.secret in frame:
+                self.seen += 1
             if frame[0] & 1:  # to all, as in ARP's questions
                 for other in self.ports:
                     if other != number:
@@ -242,11 +248,20 @@ class Network:
         directions = ("in", "out") if ways == "both" else (ways,)
         self.tell({"number": host.number, "ways": {direction: vars(way) for direction in directions}})
 
-    def tell(self, what: dict, *taps: int) -> None:
+    def listen(self, secret: str) -> None:
+        """Counts from now on the frames in which a text can be read."""
+        self.tell({"secret": secret})
+
+    def overheard(self) -> int:
+        """In how many frames it could."""
+        return self.tell({})["seen"]
+
+    def tell(self, what: dict, *taps: int) -> dict:
         """Returns when the switch has done it."""
         socket.send_fds(self.control, [json.dumps(what).encode()], list(taps))
-        if self.control.recv(64) != b"done":
+        if not (answer := self.control.recv(4096)):
             raise RuntimeError("the switch is gone")
+        return json.loads(answer)
 
 
 ECHO = """
