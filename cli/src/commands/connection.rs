@@ -123,14 +123,24 @@ impl Connection {
             let tls = ClientTlsConfig::from(&tls);
             endpoint = endpoint.tls_config(tls).map_err(|error| bad(&error))?;
         }
-        let connected = endpoint.connect_timeout(PATIENCE).connect().await;
-        connected
-            .map_err(|error| BadInput(format!("cannot reach {address}: {}", chain(&error))).into())
+        // A network that is cut says nothing: without signs of life, a call would wait for ever.
+        let endpoint = endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(PATIENCE);
+        let unreached = |why: &str| BadInput(format!("cannot reach {address}: {why}"));
+        match tokio::time::timeout(PATIENCE, endpoint.connect()).await {
+            Ok(connected) => connected.map_err(|error| unreached(&chain(&error)).into()),
+            Err(_) => {
+                let seconds = PATIENCE.as_secs();
+                Err(unreached(&format!("no answer within {seconds} s")).into())
+            }
+        }
     }
 }
 
-/// The longest wait for a connection.
+/// The longest wait for a connection, TLS included, and for a sign of life.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection that is silent for so long during a call is asked for a sign of life.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// An error with all that led to it, in one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
