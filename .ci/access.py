@@ -54,7 +54,7 @@ with grpc.secure_channel(target, credentials) as channel:
 
 
 # Accepts connections and says nothing.
-SILENT = "import socket, sys, time; listener = socket.create_server((sys.argv[1], int(sys.argv[2]))); time.sleep(300)"
+SILENT = "import socket, sys, time; l = socket.create_server((sys.argv[1], int(sys.argv[2]))); print(1, flush=True); time.sleep(300)"
 
 # Begins a TLS handshake and stops.
 HALF = """
@@ -90,7 +90,8 @@ def check(fleet: Fleet, say: Callable[[str], None]) -> None:
     coordinators(fleet, folder, place, authority)
     fleet.network.listen(SECRET)
     refusals = refused_cases(folder, place, authority)
-    mute = place.spawn([sys.executable, "-c", SILENT, place.address, str(MUTE)])
+    mute = place.spawn([sys.executable, "-c", SILENT, place.address, str(MUTE)], stdout=subprocess.PIPE)
+    mute.stdout.readline()
     with ThreadPoolExecutor(6) as pool:
         waits = [pool.submit(half_way, caller, place), pool.submit(unanswered, fleet, folder, caller, place)]
         for case, seconds in pool.map(lambda case: (case, refused(fleet, folder, caller, case)), refusals):
@@ -154,7 +155,7 @@ def refused_cases(folder: Path, place: Host, authority: Authority) -> list[Case]
         Case("a coordinator with a certificate for another name", (*at(CERTIFICATE), *trust, "--tls-name", "other.test", *identity(files("certs"))), "not valid for name"),
         Case("no authority", (*at(TOKENS), *token), "--tls-ca"),
         Case("no TLS where it is asked for", (*at(TOKENS, "http"), *token), "https"),
-        Case("TLS where there is none", (*at(PLAIN), *trust, *token), "https", "http"),
+        Case("TLS where there is none", (*at(PLAIN), *trust, *token), "use http://", "http:// if not"),
         Case("no token", (*at(TOKENS), *trust), "valid token"),
         Case("a wrong token", (*at(TOKENS), *trust, *wrong), "valid token"),
         Case("a certificate where tokens are asked for", (*at(TOKENS), *trust, *identity(files("certs"))), "valid token"),

@@ -42,7 +42,7 @@ class Fleet:
     def start(self, host: Host, name: str, *words: str) -> subprocess.Popen:
         """Starts regretta; what it says goes to the end of its log."""
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = host.spawn(["env", "RUST_LOG=info,regretta=debug", self.binary, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            process = host.spawn(["env", "RUST_LOG=info,coordinator::server=debug", self.binary, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.running.append(process)
         return process
 

@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 """A study on several hosts, cut off from each other, slowed and healed while it runs; and who is let in.
 
-    python3 .ci/hosts.py target/release/regretta [--seconds 40]
+    python3 .ci/hosts.py target/release/regretta [--only study|access]
 
 A coordinator and three workers on addresses of their own, with TLS and client certificates, have to give the digest and the
-bytes of records that one process gives. A run in which no fault was felt fails. Needs root, iproute2 and Python's
-cryptography and grpcio.
+bytes of records that one process gives. The study grows while it runs, so that it lasts as long as the faults do on any
+machine. A run in which no lease expired or nothing came too late fails. Needs root, iproute2 and Python's cryptography and
+grpcio.
 """
 
 import argparse
-import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -38,8 +37,12 @@ delta = 0.1
 design = ["fixed", "adaptive"]
 """
 
-LEASE = 3.0
+CELLS = 4
+LEASE = 2.0
+AHEAD = 12  # seconds of work that there are at least when a fault begins
+WORKERS = 3
 COUNTED = ("leases", "retries", "worker_deaths", "checks", "alarms")
+BEGAN = time.monotonic()
 
 
 def say(text: str) -> None:
@@ -47,31 +50,54 @@ def say(text: str) -> None:
 
 
 class Cluster:
-    """A coordinator, three workers and two clients, each on a host of its own."""
+    """A coordinator, three workers and two users, each on a host of its own."""
 
     def __init__(self, fleet: Fleet):
         network = fleet.network
         self.fleet, self.network = fleet, network
         self.home = network.add("coordinator")
-        self.hosts = [network.add(f"worker-{number}") for number in (1, 2, 3)]
-        self.client, self.laptop = network.add("client"), network.add("laptop")
+        self.hosts = [network.add(f"worker-{number}") for number in range(1, WORKERS + 1)]
+        self.user, self.laptop = network.add("user"), network.add("laptop")
         certs = fleet.folder / "certs"
         made = fleet.call(self.home, "cert", "--out", str(certs), "--host", self.home.address)
         assert made.returncode == 0, made.stderr
-        self.keys = ("--tls-ca", str(certs / "ca.pem"), "--tls-cert", str(certs / "client.pem"), "--tls-key", str(certs / "client.key"))
-        self.at = ("--coordinator", f"https://{self.home.address}:{PORT}", *self.keys)
-        self.serve = (
-            "--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server.key"), "--tls-ca", str(certs / "ca.pem"),
-            "--metrics", "127.0.0.1:9090", "--lease-seconds", str(LEASE), "--shard-seconds", "0.3", "--check", "0.05",
-        )
-        self.before = dict.fromkeys(COUNTED, 0)  # counted by lives of the coordinator that ended
-
-    def start(self) -> None:
-        self.coordinator = self.fleet.coordinator(self.home, "service", *self.serve)
+        keys = ("--tls-ca", f"{certs}/ca.pem", "--tls-cert", f"{certs}/client.pem", "--tls-key", f"{certs}/client.key")
+        self.at = ("--coordinator", f"https://{self.home.address}:{PORT}", *keys)
+        tls = ("--tls-cert", f"{certs}/server.pem", "--tls-key", f"{certs}/server.key", "--tls-ca", f"{certs}/ca.pem")
+        leases = ("--lease-seconds", str(LEASE), "--shard-seconds", "0.3", "--check", "0.05")
+        self.serve = (*tls, *leases, "--metrics", "127.0.0.1:9090")
+        self.file, self.replicates = fleet.folder / "study.toml", 0
+        self.rate, self.fed = 0.0, (time.monotonic(), 0)  # the most trials a second, and when there were how many
+        self.before = dict.fromkeys(COUNTED, 0)  # what lives of the coordinator that ended had counted
+        self.coordinator = fleet.coordinator(self.home, "service", *self.serve)
         self.workers = {host: self.work(host) for host in self.hosts}
 
     def work(self, host: Host) -> subprocess.Popen:
-        return self.fleet.start(host, host.name, "worker", *self.at, "--name", host.name, "--slots", "1", "--cache", str(self.fleet.folder / "cache"))
+        cache = ("--cache", str(self.fleet.folder / f"cache-{host.name}"))
+        return self.fleet.start(host, host.name, "worker", *self.at, "--name", host.name, "--slots", "1", *cache)
+
+    def study(self, action: str, *words: str) -> dict:
+        return self.fleet.ask(self.user, "study", action, *words, *self.at)
+
+    def status(self) -> dict:
+        return self.study("status", "several-hosts")
+
+    def trials(self) -> int:
+        return self.status()["trials_done"]
+
+    def submit(self, more: int) -> None:
+        self.replicates += more
+        self.file.write_text(STUDY.format(replicates=self.replicates))
+        self.study("submit", str(self.file))
+
+    def feed(self) -> None:
+        """Lets the study grow where it would soon be over."""
+        now, status = time.monotonic(), self.status()
+        done, left = status["trials_done"], status["trials_planned"] - status["trials_done"]
+        self.rate = max(self.rate, (done - self.fed[1]) / (now - self.fed[0]))
+        self.fed = (now, done)
+        if left < AHEAD * self.rate:
+            self.submit(int(AHEAD * self.rate / CELLS) + 1)
 
     def counts(self) -> dict[str, int]:
         now = self.fleet.metrics(self.home)
@@ -80,121 +106,151 @@ class Cluster:
     def deaths(self) -> int:
         return self.counts()["worker_deaths"]
 
-    def registered(self, host: Host) -> int:
-        return self.fleet.said("service").count(f'a worker registered worker=')
+    def late(self) -> int:
+        """Parts and ends of results that were turned away because of the epoch of their lease."""
+        return self.fleet.said("service").count("records came too late")
 
-    def joined(self, host: Host) -> int:
-        return len(re.findall(r"INFO .*\bjoined\b", self.fleet.said(host.name)))
-
-    def refused(self) -> int:
-        """Results and leases that the coordinator turned away because their lease had ended."""
-        return sum(len(re.findall("the coordinator (?:ended|took) a lease|a lease back", self.fleet.said(host.name))) for host in self.hosts)
-
-    def status(self) -> dict:
-        return self.fleet.ask(self.client, "study", "status", "several-hosts", *self.at)
+    def whole(self) -> None:
+        """Waits until all workers work."""
+        def working() -> bool:
+            now = self.fleet.metrics(self.home)
+            return now["workers"] == WORKERS and now["leases_held"] >= WORKERS
+        self.feed()
+        wait_for("all workers to work", working)
 
 
 def missed(cluster: Cluster, host: Host, what: str, ways: str = "both") -> None:
     """Cut off until the coordinator misses the host's worker, and healed until it is back."""
-    network, deaths, joined = cluster.network, cluster.deaths(), cluster.joined(host)
-    network.cut(host, ways)
+    deaths, late = cluster.deaths(), cluster.late()
+    cluster.network.cut(host, ways)
     wait_for(f"{host.name} to be missed", lambda: cluster.deaths() > deaths)
-    network.heal(host)
-    wait_for(f"{host.name} to be back", lambda: cluster.joined(host) > joined)
-    say(f"{host.name} {what}: {cluster.deaths() - deaths} leases expired, back again")
+    time.sleep(0.3)
+    cluster.network.heal(host)
+    cluster.whole()
+    say(f"{host.name} {what}: {cluster.deaths() - deaths} leases expired, {cluster.late() - late} messages came too late")
 
 
-def faults(cluster: Cluster) -> int:
-    """All faults, one after the other; how many."""
-    network, (one, two, three) = cluster.network, cluster.hosts
-    network.cut(one)
+def cut_off_for_a_moment(cluster: Cluster) -> None:
+    deaths = cluster.deaths()
+    cluster.network.cut(cluster.hosts[0])
     time.sleep(LEASE / 3)
-    network.heal(one)
-    say("worker-1 was cut off for less than a lease")
-    missed(cluster, one, "was cut off")
-    missed(cluster, two, "heard nothing", "in")
-    missed(cluster, three, "was not heard", "out")
+    cluster.network.heal(cluster.hosts[0])
+    cluster.whole()
+    say(f"worker-1 was cut off for less than a lease: {cluster.deaths() - deaths} leases expired")
 
+
+def cut_off(cluster: Cluster) -> None:
+    missed(cluster, cluster.hosts[0], "was cut off")
+
+
+def hears_nothing(cluster: Cluster) -> None:
+    missed(cluster, cluster.hosts[1], "heard nothing", "in")
+
+
+def is_not_heard(cluster: Cluster) -> None:
+    missed(cluster, cluster.hosts[2], "was not heard", "out")
+
+
+def all_are_slow(cluster: Cluster) -> None:
     for host in cluster.hosts:
-        network.slow(host, delay=0.2, jitter=0.05, loss=0.03)
-    done = cluster.status()["trials_done"]
-    wait_for("trials over a slow network", lambda: cluster.status()["trials_done"] > done)
-    time.sleep(4)
-    say(f"all workers 200 ms away, 3 % lost: {cluster.status()['trials_done'] - done} trials came through")
+        cluster.network.slow(host, delay=0.2, jitter=0.05, loss=0.03)
+    trials = cluster.trials()
+    time.sleep(2 * LEASE)
+    wait_for("trials over a slow network", lambda: cluster.trials() > trials)
+    say(f"all workers were 200 ms away with 3 % lost: {cluster.trials() - trials} trials came through")
     for host in cluster.hosts:
-        network.heal(host)
+        cluster.network.heal(host)
 
-    # Heartbeats come so late that leases expire, and their answers early enough that the worker stays.
-    refused = cluster.refused()
-    network.slow(one, delay=LEASE - 0.25, ways="out")
-    try:
-        wait_for("a result that is too late", lambda: cluster.refused() > refused, 15)
-    except RuntimeError as error:
-        say(f"{error}")
-    network.heal(one)
-    say(f"worker-1 late by {LEASE - 0.25} s: {cluster.refused() - refused} leases refused or taken back")
 
-    deaths, joined = cluster.deaths(), sum(map(cluster.joined, cluster.hosts))
-    network.cut(cluster.home)
-    wait_for("all workers to be missed", lambda: cluster.deaths() >= deaths + 3)
-    network.heal(cluster.home)
-    wait_for("all workers to be back", lambda: sum(map(cluster.joined, cluster.hosts)) >= joined + 3)
+def limps(cluster: Cluster) -> None:
+    """Heartbeats come so late that leases expire, and their answers so early that the worker does not give up."""
+    late, deaths, delay = cluster.late(), cluster.deaths(), LEASE - 0.25
+    cluster.network.slow(cluster.hosts[0], delay=delay, ways="out")
+    time.sleep(3 * LEASE)
+    cluster.network.heal(cluster.hosts[0])
+    say(f"worker-1 was late by {delay} s: {cluster.deaths() - deaths} leases expired, {cluster.late() - late} messages came too late")
+
+
+def coordinator_cut_off(cluster: Cluster) -> None:
+    deaths = cluster.deaths()
+    cluster.network.cut(cluster.home)
+    wait_for("all workers to be missed", lambda: cluster.fleet.metrics(cluster.home)["workers"] == 0)
+    cluster.network.heal(cluster.home)
+    cluster.whole()
     say(f"the coordinator was cut off: {cluster.deaths() - deaths} leases expired")
 
-    network.cut(three)
-    cluster.workers[three].kill()
-    cluster.workers[three].wait()
+
+def killed_while_cut_off(cluster: Cluster) -> None:
+    host, deaths = cluster.hosts[2], cluster.deaths()
+    cluster.network.cut(host)
+    cluster.workers[host].kill()
+    cluster.workers[host].wait()
     wait_for("worker-3 to be missed", lambda: cluster.deaths() > deaths)
-    network.heal(three)
-    cluster.workers[three] = cluster.work(three)
+    cluster.network.heal(host)
+    cluster.workers[host] = cluster.work(host)
+    cluster.whole()
     say("worker-3 was cut off, killed and started again")
 
-    joined = [cluster.joined(host) for host in cluster.hosts]
-    network.cut(cluster.home)
+
+def coordinator_killed(cluster: Cluster) -> None:
+    """Nobody hears of its end: what the others believe to be connections are none."""
+    cluster.network.cut(cluster.home)
     cluster.before = cluster.counts()
     cluster.coordinator.kill()
     cluster.coordinator.wait()
-    network.heal(cluster.home)
+    cluster.network.heal(cluster.home)
     cluster.coordinator = cluster.fleet.coordinator(cluster.home, "service", *cluster.serve)
-    wait_for("all workers to be back", lambda: all(cluster.joined(host) > was for host, was in zip(cluster.hosts, joined)))
+    cluster.whole()
     say("the coordinator was cut off, killed and started again")
-    return 10
 
 
-def study(cluster: Cluster, file: Path, truth: tuple[str, dict[str, bytes]]) -> None:
-    fleet = cluster.fleet
-    cluster.start()
-    fleet.ask(cluster.client, "study", "submit", str(file), *cluster.at)
-    wait_for("trials", lambda: cluster.status()["trials_done"] > 0)
-    say("three workers compute")
+FAULTS = (
+    cut_off_for_a_moment, cut_off, hears_nothing, is_not_heard, limps, coordinator_cut_off, killed_while_cut_off,
+    coordinator_killed, all_are_slow,
+)
+
+
+def study(fleet: Fleet) -> Path:
+    """The study as users of the cluster see it; the folder of what they fetched."""
+    cluster = Cluster(fleet)
+    cluster.submit(2000)
     laptop = fleet.start(cluster.laptop, "laptop", "study", "watch", "several-hosts", *cluster.at)
-    wait_for("somebody to watch", lambda: cluster.status()["workers"] == 3)
-    time.sleep(1)
+    wait_for("somebody to watch", lambda: "several-hosts: " in fleet.said("laptop"))
     cluster.network.cut(cluster.laptop)
-    count = faults(cluster)
+    say("three workers compute; somebody watches, and is cut off for good")
+    for fault in FAULTS:
+        cluster.whole()
+        fault(cluster)
     status = cluster.status()
-    assert status["state"] == "running", f"the study was over before the faults were: {status['state']}; give more --seconds"
-    watched = fleet.ask(cluster.client, "study", "watch", "several-hosts", *cluster.at)
+    assert status["state"] == "running", f"the study was {status['state']} before the faults were over"
+    watched = cluster.study("watch", "several-hosts")
     assert (watched["state"], watched["quarantined"]) == ("done", 0), watched
-    counts = cluster.counts()
-    say(f"done after {count} faults: " + ", ".join(f"{value} {name}" for name, value in counts.items()) + f", {cluster.refused()} refused as too late")
-    assert counts["worker_deaths"] >= 8 and counts["alarms"] == 0, counts
-    fetch = ("study", "fetch", "several-hosts", "--out", str(fleet.folder / "fetched"), *cluster.at)
-    fetched = fleet.call(cluster.client, *fetch)
+    counts, late = cluster.counts(), cluster.late()
+    say(f"done after {len(FAULTS)} faults: {', '.join(f'{count} {name}' for name, count in counts.items())}, {late} too late")
+    assert counts["worker_deaths"] >= 5 and late > 0, "the faults were hardly felt"
+    assert counts["alarms"] == 0 and counts["checks"] > 0, counts
+    out = fleet.folder / "fetched"
+    fetched = fleet.call(cluster.user, "study", "fetch", "several-hosts", "--out", str(out), *cluster.at)
     assert fetched.returncode == 0, fetched.stderr
-    digest, records = dataset(fleet.folder / "fetched")
+    ended = laptop.wait(60)
+    assert ended == 1 and "the connection to the coordinator broke" in fleet.said("laptop"), ended
+    say("the watcher that was cut off ended by itself")
+    for host, worker in cluster.workers.items():
+        assert fleet.stop(worker) == 0, host.name
+    assert fleet.stop(cluster.coordinator) == 0
+    return out
+
+
+def compare(fetched: Path, whole: Path) -> None:
+    (digest, records), truth = dataset(fetched), dataset(whole)
     assert digest == truth[0], f"digest {digest} in place of {truth[0]}"
     assert records == truth[1], "the records have other bytes"
     say(f"digest {digest[:12]} and {sum(map(len, records.values())):,} bytes of records, as from one process")
-    said = laptop.wait(60), fleet.said("laptop")
-    assert said[0] == 1 and "the connection to the coordinator broke" in said[1], said
-    say("a watcher that was cut off for good ended by itself")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("binary")
-    parser.add_argument("--replicates", type=int, default=2000)
     parser.add_argument("--only", choices=("study", "access"))
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="regretta-hosts-"))
@@ -202,17 +258,15 @@ def main() -> None:
         fleet = Fleet(str(Path(arguments.binary).resolve()), folder, network)
         try:
             if arguments.only != "access":
-                file = folder / "study.toml"
-                file.write_text(STUDY.format(replicates=arguments.replicates))
-                subprocess.run([fleet.binary, "run", str(file), "--out", str(folder / "truth"), "--quiet"], check=True, capture_output=True)
-                truth = dataset(folder / "truth")
-                say(f"one process: digest {truth[0][:12]}")
-                cluster = Cluster(fleet)
-                study(cluster, file, truth)
-                for host, worker in cluster.workers.items():
-                    assert fleet.stop(worker) == 0, host.name
+                fetched, whole = study(fleet), folder / "whole"
+                command = [fleet.binary, "run", str(folder / "study.toml"), "--out", str(whole), "--quiet"]
+                alone = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+                fleet.running.append(alone)
             if arguments.only != "study":
                 access.check(fleet, say)
+            if arguments.only != "access":
+                assert alone.wait(120) == 0, "the study in one process"
+                compare(fetched, whole)
         except Exception:
             print(fleet.words(), file=sys.stderr)
             raise
@@ -223,5 +277,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    BEGAN = time.monotonic()
     main()

@@ -127,7 +127,12 @@ impl Connection {
         let endpoint = endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(PATIENCE);
         let unreached = |why: &str| BadInput(format!("cannot reach {address}: {why}"));
         match tokio::time::timeout(PATIENCE, endpoint.connect()).await {
-            Ok(connected) => connected.map_err(|error| unreached(&chain(&error)).into()),
+            Ok(connected) => connected.map_err(|error| {
+                let why = chain(&error);
+                let plain = address.starts_with("https://") && why.contains("corrupt message");
+                let advice = if plain { "; use http:// if it has no certificates" } else { "" };
+                unreached(&format!("{why}{advice}")).into()
+            }),
             Err(_) => {
                 let seconds = PATIENCE.as_secs();
                 Err(unreached(&format!("no answer within {seconds} s")).into())
