@@ -88,7 +88,6 @@ def check(fleet: Fleet, say: Callable[[str], None]) -> None:
         assert made.returncode == 0, made.stderr
     authority = Authority(folder / "authority")
     coordinators(fleet, folder, place, authority)
-    fleet.network.listen(SECRET)
     refusals = refused_cases(folder, place, authority)
     mute = place.spawn([sys.executable, "-c", SILENT, place.address, str(MUTE)], stdout=subprocess.PIPE)
     mute.stdout.readline()
@@ -223,8 +222,7 @@ def nothing_is_answered(fleet: Fleet, folder: Path, caller: Host, place: Host, s
 
 def admitted(fleet: Fleet, folder: Path, caller: Host, place: Host, say: Callable[[str], None]) -> None:
     """The right ones get in, and find nothing of those who did not."""
-    certs, own = folder / "certs", folder / "authority"
-    authority_pair = ("--tls-cert", str(own / "client.pem"), "--tls-key", str(own / "client.key"))
+    certs = folder / "certs"
     right = {
         CERTIFICATE: ("--tls-ca", str(certs / "ca.pem"), *identity((str(certs / "client.pem"), str(certs / "client.key")))),
         TOKENS: ("--tls-ca", str(certs / "ca.pem"), "--token-file", str(folder / "token")),
@@ -244,6 +242,7 @@ def admitted(fleet: Fleet, folder: Path, caller: Host, place: Host, say: Callabl
 def wire(fleet: Fleet, folder: Path, caller: Host, place: Host, say: Callable[[str], None]) -> None:
     """A study goes in, is computed and comes back over TLS, and nobody on the way can read it."""
     at = ("--coordinator", f"https://{place.address}:{TOKENS}", "--tls-ca", str(folder / "certs/ca.pem"), "--token-file", str(folder / "token"))
+    fleet.network.listen(SECRET)
     fleet.ask(caller, "study", "submit", str(folder / "study.toml"), *at)
     worker = fleet.start(caller, "admitted", "worker", "--name", "admitted", "--slots", "1", "--cache", str(folder / "cache"), *at)
     assert fleet.ask(caller, "study", "watch", SECRET, *at)["state"] == "done"

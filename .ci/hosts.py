@@ -213,6 +213,7 @@ FAULTS = (
 def study(fleet: Fleet) -> Path:
     """The study as users of the cluster see it; the folder of what they fetched."""
     cluster = Cluster(fleet)
+    cluster.network.listen("several-hosts")
     cluster.submit(2000)
     laptop = fleet.start(cluster.laptop, "laptop", "study", "watch", "several-hosts", *cluster.at)
     wait_for("somebody to watch", lambda: "several-hosts: " in fleet.said("laptop"))
@@ -235,6 +236,7 @@ def study(fleet: Fleet) -> Path:
     ended = laptop.wait(60)
     assert ended == 1 and "the connection to the coordinator broke" in fleet.said("laptop"), ended
     say("the watcher that was cut off ended by itself")
+    assert cluster.network.overheard() == 0, "the study's name can be read on the wire"
     for host, worker in cluster.workers.items():
         assert fleet.stop(worker) == 0, host.name
     assert fleet.stop(cluster.coordinator) == 0
