@@ -249,9 +249,9 @@ def wire(fleet: Fleet, folder: Path, caller: Host, place: Host, say: Callable[[s
     fetched = fleet.call(caller, "study", "fetch", SECRET, "--out", str(folder / "fetched"), *at)
     assert fetched.returncode == 0, fetched.stderr
     assert fleet.stop(worker) == 0
-    encrypted = fleet.network.overheard()
+    encrypted = fleet.network.overheard(SECRET)
     plain = ("--coordinator", f"http://{place.address}:{PLAIN}", "--token-file", str(folder / "token"))
     fleet.ask(caller, "study", "submit", str(folder / "study.toml"), *plain)
-    readable = fleet.network.overheard()
+    readable = fleet.network.overheard(SECRET)
     assert encrypted == 0 and readable > 0, f"readable in {encrypted} encrypted and {readable} plain frames"
     say("nothing of a study can be read on the wire with TLS, and something without")

@@ -210,13 +210,19 @@ FAULTS = (
 )
 
 
-def study(fleet: Fleet) -> Path:
-    """The study as users of the cluster see it; the folder of what they fetched."""
-    cluster = Cluster(fleet)
+def gave_up(fleet: Fleet, process: subprocess.Popen, name: str) -> None:
+    """A command whose connection is dead says so, and does not wait for ever."""
+    ended = process.wait(60)
+    assert ended == 1 and "the connection to the coordinator broke" in fleet.said(name), f"{name} ended with {ended}"
+
+
+def study(cluster: Cluster) -> None:
+    """A study from its submission to its end, with all faults."""
+    fleet = cluster.fleet
     cluster.network.listen("several-hosts")
     cluster.submit(2000)
-    laptop = fleet.start(cluster.laptop, "laptop", "study", "watch", "several-hosts", *cluster.at)
-    wait_for("somebody to watch", lambda: "several-hosts: " in fleet.said("laptop"))
+    laptop = fleet.start(cluster.laptop, "watch", "study", "watch", "several-hosts", *cluster.at)
+    wait_for("somebody to watch", lambda: "several-hosts: " in fleet.said("watch"))
     cluster.network.cut(cluster.laptop)
     say("three workers compute; somebody watches, and is cut off for good")
     for fault in FAULTS:
@@ -230,17 +236,30 @@ def study(fleet: Fleet) -> Path:
     say(f"done after {len(FAULTS)} faults: {', '.join(f'{count} {name}' for name, count in counts.items())}, {late} too late")
     assert counts["worker_deaths"] >= 5 and late > 0, "the faults were hardly felt"
     assert counts["alarms"] == 0 and counts["checks"] > 0, counts
-    out = fleet.folder / "fetched"
-    fetched = fleet.call(cluster.user, "study", "fetch", "several-hosts", "--out", str(out), *cluster.at)
-    assert fetched.returncode == 0, fetched.stderr
-    ended = laptop.wait(60)
-    assert ended == 1 and "the connection to the coordinator broke" in fleet.said("laptop"), ended
+    gave_up(fleet, laptop, "watch")
     say("the watcher that was cut off ended by itself")
-    assert cluster.network.overheard() == 0, "the study's name can be read on the wire"
     for host, worker in cluster.workers.items():
         assert fleet.stop(worker) == 0, host.name
-    assert fleet.stop(cluster.coordinator) == 0
-    return out
+
+
+def begin_fetch(cluster: Cluster, out: Path) -> subprocess.Popen:
+    """A download that is cut off among the records."""
+    cluster.network.slow(cluster.laptop, delay=0.1)
+    fetch = cluster.fleet.start(cluster.laptop, "fetch", "study", "fetch", "several-hosts", "--out", str(out), *cluster.at)
+    wait_for("records", lambda: any(out.glob("records/*.partial")))
+    cluster.network.cut(cluster.laptop)
+    return fetch
+
+
+def fetch_again(cluster: Cluster, broken: subprocess.Popen, out: Path) -> None:
+    gave_up(cluster.fleet, broken, "fetch")
+    assert not (out / "manifest.json").exists(), "half a download looks like a dataset"
+    cluster.network.heal(cluster.laptop)
+    fetched = cluster.fleet.call(cluster.laptop, "study", "fetch", "several-hosts", "--out", str(out), *cluster.at)
+    assert fetched.returncode == 0, fetched.stderr
+    say("a download that was cut off is no dataset, and the same command gets it whole")
+    assert cluster.network.overheard("several-hosts") == 0, "the study's name can be read on the wire"
+    assert cluster.fleet.stop(cluster.coordinator) == 0
 
 
 def compare(fetched: Path, whole: Path) -> None:
@@ -256,17 +275,21 @@ def main() -> None:
     parser.add_argument("--only", choices=("study", "access"))
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="regretta-hosts-"))
+    fetched, whole = folder / "fetched", folder / "whole"
     with Network() as network:
         fleet = Fleet(str(Path(arguments.binary).resolve()), folder, network)
         try:
             if arguments.only != "access":
-                fetched, whole = study(fleet), folder / "whole"
-                command = [fleet.binary, "run", str(folder / "study.toml"), "--out", str(whole), "--quiet"]
+                cluster = Cluster(fleet)
+                study(cluster)
+                broken = begin_fetch(cluster, fetched)
+                command = [fleet.binary, "run", str(cluster.file), "--out", str(whole), "--quiet"]
                 alone = subprocess.Popen(command, stdout=subprocess.DEVNULL)
                 fleet.running.append(alone)
             if arguments.only != "study":
                 access.check(fleet, say)
             if arguments.only != "access":
+                fetch_again(cluster, broken, fetched)
                 assert alone.wait(120) == 0, "the study in one process"
                 compare(fetched, whole)
         except Exception:

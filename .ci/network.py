@@ -66,8 +66,7 @@ class Switch:
         self.numbers: dict[int, int] = {}  # host by file descriptor
         self.later: list[tuple[float, int, int, bytes]] = []  # when, order, host, frame
         self.order = 0
-        self.secret = b""
-        self.seen = 0
+        self.seen: dict[bytes, int] = {}  # frames by the text that can be read in them
 
     def run(self) -> None:
         poll = select.poll()
@@ -98,9 +97,9 @@ class Switch:
             poll.register(taps[0], select.POLLIN)
         for direction, way in said.get("ways", {}).items():
             self.ports[said["number"]].ways[direction] = Way(**way)
-        if "secret" in said:
-            self.secret, self.seen = said["secret"].encode(), 0
-        self.control.send(json.dumps({"seen": self.seen}).encode())
+        if "listen" in said:
+            self.seen[said["listen"].encode()] = 0
+        self.control.send(json.dumps({text.decode(): count for text, count in self.seen.items()}).encode())
         return True
 
     def receive(self, number: int) -> None:
@@ -110,8 +109,8 @@ class Switch:
                 frame = os.read(source.tap, MTU + 64)
             except OSError:
                 return
-            if self.secret and self.secret in frame:
-                self.seen += 1
+            for text in self.seen:
+                self.seen[text] += text in frame
             if frame[0] & 1:  # to all, as in ARP's questions
                 for other in self.ports:
                     if other != number:
@@ -248,16 +247,16 @@ class Network:
         directions = ("in", "out") if ways == "both" else (ways,)
         self.tell({"number": host.number, "ways": {direction: vars(way) for direction in directions}})
 
-    def listen(self, secret: str) -> None:
+    def listen(self, text: str) -> None:
         """Counts from now on the frames in which a text can be read."""
-        self.tell({"secret": secret})
+        self.tell({"listen": text})
 
-    def overheard(self) -> int:
+    def overheard(self, text: str) -> int:
         """In how many frames it could."""
-        return self.tell({})["seen"]
+        return self.tell({})[text]
 
     def tell(self, what: dict, *taps: int) -> dict:
-        """Returns when the switch has done it."""
+        """Returns when the switch has done it: what was overheard by then."""
         socket.send_fds(self.control, [json.dumps(what).encode()], list(taps))
         if not (answer := self.control.recv(4096)):
             raise RuntimeError("the switch is gone")
