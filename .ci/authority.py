@@ -37,8 +37,9 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = self.builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]), key, first, last)
         addresses = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-        certificate = builder.add_extension(addresses, critical=False)
-        certificate = certificate.add_extension(x509.ExtendedKeyUsage([USES[use]]), critical=False).sign(self.key, hashes.SHA256())
+        builder = builder.add_extension(addresses, critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([USES[use]]), critical=False)
+        certificate = builder.sign(self.key, hashes.SHA256())
         form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         return (
             self.write(f"{name}.pem", certificate.public_bytes(serialization.Encoding.PEM)),

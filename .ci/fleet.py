@@ -41,8 +41,9 @@ class Fleet:
 
     def start(self, host: Host, name: str, *words: str) -> subprocess.Popen:
         """Starts regretta; what it says goes to the end of its log."""
+        command = ["env", "RUST_LOG=info,coordinator::server=debug", self.binary, *words]
         with (self.folder / f"{name}.log").open("ab") as log:
-            process = host.spawn(["env", "RUST_LOG=info,coordinator::server=debug", self.binary, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            process = host.spawn(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.running.append(process)
         return process
 
@@ -60,7 +61,8 @@ class Fleet:
     def coordinator(self, host: Host, name: str, *words: str, port: int = PORT) -> subprocess.Popen:
         """Starts a coordinator, and returns when it serves."""
         before = self.said(name).count("coordinator at ")
-        process = self.start(host, name, "coordinator", "--dir", str(self.folder / name), "--listen", f"{host.address}:{port}", *words)
+        place = ("--dir", str(self.folder / name), "--listen", f"{host.address}:{port}")
+        process = self.start(host, name, "coordinator", *place, *words)
         wait_for(f"{name} to serve", lambda: self.said(name).count("coordinator at ") > before or process.poll() is not None)
         assert process.poll() is None, f"{name} ended with {process.returncode}"
         return process

@@ -168,7 +168,8 @@ def limps(cluster: Cluster) -> None:
     cluster.network.slow(cluster.hosts[0], delay=delay, ways="out")
     time.sleep(3 * LEASE)
     cluster.network.heal(cluster.hosts[0])
-    say(f"worker-1 was late by {delay} s: {cluster.deaths() - deaths} leases expired, {cluster.late() - late} messages came too late")
+    deaths, late = cluster.deaths() - deaths, cluster.late() - late
+    say(f"worker-1 was late by {delay} s: {deaths} leases expired, {late} messages came too late")
 
 
 def coordinator_cut_off(cluster: Cluster) -> None:
