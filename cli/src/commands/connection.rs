@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use coordinator::server::Token;
+use tokio::time::timeout;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use worker::client::{ClientTls, Secret};
 
@@ -126,18 +127,14 @@ impl Connection {
         // A network that is cut says nothing: without signs of life, a call would wait for ever.
         let endpoint = endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(PATIENCE);
         let unreached = |why: &str| BadInput(format!("cannot reach {address}: {why}"));
-        match tokio::time::timeout(PATIENCE, endpoint.connect()).await {
-            Ok(connected) => connected.map_err(|error| {
-                let why = chain(&error);
-                let plain = address.starts_with("https://") && why.contains("corrupt message");
-                let advice = if plain { "; use http:// if it has no certificates" } else { "" };
-                unreached(&format!("{why}{advice}")).into()
-            }),
-            Err(_) => {
-                let seconds = PATIENCE.as_secs();
-                Err(unreached(&format!("no answer within {seconds} s")).into())
-            }
-        }
+        let late = |_| unreached(&format!("no answer within {} s", PATIENCE.as_secs()));
+        let connected = timeout(PATIENCE, endpoint.connect()).await.map_err(late)?;
+        connected.map_err(|error| {
+            let why = chain(&error);
+            let plain = address.starts_with("https://") && why.contains("corrupt message");
+            let advice = if plain { "; use http:// if it has no certificates" } else { "" };
+            unreached(&format!("{why}{advice}")).into()
+        })
     }
 }
 
