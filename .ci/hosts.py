@@ -39,7 +39,7 @@ design = ["fixed", "adaptive"]
 
 CELLS = 4
 LEASE = 2.0
-AHEAD = 12  # seconds of work that there are at least when a fault begins
+AHEAD = 10  # seconds of work that there are at least when a fault begins
 WORKERS = 3
 COUNTED = ("leases", "retries", "worker_deaths", "checks", "alarms")
 BEGAN = time.monotonic()
@@ -221,7 +221,7 @@ def study(cluster: Cluster) -> None:
     """A study from its submission to its end, with all faults."""
     fleet = cluster.fleet
     cluster.network.listen("several-hosts")
-    cluster.submit(2000)
+    cluster.submit(1500)
     laptop = fleet.start(cluster.laptop, "watch", "study", "watch", "several-hosts", *cluster.at)
     wait_for("somebody to watch", lambda: "several-hosts: " in fleet.said("watch"))
     cluster.network.cut(cluster.laptop)
