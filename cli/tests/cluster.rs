@@ -7,6 +7,9 @@ mod common;
 #[path = "common/service.rs"]
 mod service;
 
+use std::io::{Read, copy};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use common::{Bench, STUDY, stderr};
@@ -238,4 +241,54 @@ fn a_dataset_that_was_fetched_is_the_dataset_of_a_run() {
     let _worker = service.worker(&bench, "one", &[]);
     assert_eq!(service.result(&bench, "small", "out"), expected);
     assert_eq!(digest(&bench.path("whole-study.toml")), expected);
+}
+
+/// Passes one connection on to a coordinator, and breaks it off after so many bytes of answers; how many there were.
+fn way(to: SocketAddr, limit: u64) -> (String, JoinHandle<u64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let passing = spawn(move || {
+        let (mut near, _) = listener.accept().unwrap();
+        let far = TcpStream::connect(to).unwrap();
+        let (mut calls, mut called) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        // Either may hang up first, which ends the other's way, too.
+        let calling = spawn(move || {
+            _ = copy(&mut calls, &mut called);
+            _ = called.shutdown(Shutdown::Both);
+        });
+        let mut answers = far.take(limit);
+        _ = copy(&mut answers, &mut near);
+        _ = near.shutdown(Shutdown::Both);
+        calling.join().unwrap();
+        limit - answers.limit()
+    });
+    (url, passing)
+}
+
+#[test]
+fn a_download_that_breaks_off_is_no_dataset_and_the_same_command_gets_it_whole() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    let service = Service::start(&bench, &[]);
+    service.submit(&bench, "study.toml");
+    let _worker = service.worker(&bench, "one", &[]);
+    let whole = service.result(&bench, "small", "whole");
+    let fetch = |out: &str, limit: u64| {
+        let (url, passing) = way(service.address, limit);
+        let output =
+            bench.output(&["study", "fetch", "small", "--out", out, "--coordinator", &url]);
+        (output, passing.join().unwrap())
+    };
+    let (complete, bytes) = fetch("complete", u64::MAX);
+    assert!(complete.status.success(), "{}", stderr(&complete));
+    for eighths in 1..8 {
+        let (broken, _) = fetch("out", bytes * eighths / 8);
+        assert!(!broken.status.success(), "{eighths}");
+        assert!(!bench.path("out/manifest.json").exists(), "{eighths}: {}", stderr(&broken));
+    }
+    assert!(bench.path("out/records").exists(), "some were among the records");
+    let (again, _) = fetch("out", u64::MAX);
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert_eq!(digest(&bench.path("out")), whole);
+    assert!(bench.records("out") == bench.records("whole"));
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use coordinator::server::Token;
+use tokio::time::timeout;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use worker::client::{ClientTls, Secret};
 
@@ -123,14 +124,25 @@ impl Connection {
             let tls = ClientTlsConfig::from(&tls);
             endpoint = endpoint.tls_config(tls).map_err(|error| bad(&error))?;
         }
-        let connected = endpoint.connect_timeout(PATIENCE).connect().await;
-        connected
-            .map_err(|error| BadInput(format!("cannot reach {address}: {}", chain(&error))).into())
+        // A network that is cut says nothing: without signs of life, a call would wait for ever.
+        let endpoint = endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(PATIENCE);
+        let unreached = |why: &str| BadInput(format!("cannot reach {address}: {why}"));
+        let late = |_| unreached(&format!("no answer within {} s", PATIENCE.as_secs()));
+        let connected = timeout(PATIENCE, endpoint.connect()).await.map_err(late)?;
+        connected.map_err(|error| {
+            let why = chain(&error);
+            let plain = address.starts_with("https://") && why.contains("corrupt message");
+            let advice = if plain { "; use http:// if it has no certificates" } else { "" };
+            unreached(&format!("{why}{advice}")).into()
+        })
     }
 }
 
-/// The longest wait for a connection.
+/// The longest wait for a connection, TLS included, and for a sign of life.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A connection that is silent for so long during a call is asked for a sign of life.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// An error with all that led to it, in one line.
 pub(crate) fn chain(error: &dyn Error) -> String {

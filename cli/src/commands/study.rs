@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use analysis::manifest;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use proto::convert::{ResultPart, Submission, pieces, study_bytes, study_id};
@@ -391,9 +392,10 @@ async fn cancel(wanted: &str, common: &Common) -> anyhow::Result<()> {
     super::print(&format!("study {id} is cancelled; submit it again to take it up again"))
 }
 
-/// Downloads into a temporary name per file, so that a broken download is not taken for a dataset.
+/// Downloads into a temporary name per file, and the manifest keeps its own until the end, so that a broken download
+/// is not taken for a dataset.
 async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> {
-    if out.join("manifest.json").exists() {
+    if out.join(manifest::NAME).exists() {
         bail!(BadInput(format!("{} holds a dataset already; choose another --out", out.display())));
     }
     let mut client = common.client().await?;
@@ -415,10 +417,15 @@ async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> 
         }
         if last && let Some((_, file)) = open.take() {
             file.sync_all()?;
-            std::fs::rename(&partial, &path)?;
             files += 1;
+            if name != manifest::NAME {
+                std::fs::rename(&partial, &path)?;
+            }
         }
     }
+    // It makes a folder a dataset: a download that broke off can be taken up by the same command.
+    let made = out.join(manifest::NAME);
+    std::fs::rename(out.join(format!("{}.partial", manifest::NAME)), made)?;
     let manifest = analysis::dataset::verify(out)?;
     super::print(&format!("{files} files in {}\ndigest {}", out.display(), manifest.digest))
 }
