@@ -1,6 +1,7 @@
 //! Where a dataset is that a command reads: in a folder, or in an object store, through a local cache.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -25,7 +26,9 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once("://") {
-            Some(("s3", _)) => text.parse().map(Self::Store).map_err(|error| format!("{error}")),
+            Some(("s3", _)) => {
+                text.parse::<Bucket>().map(Self::Store).map_err(|error| error.to_string())
+            }
             Some((scheme, _)) => Err(format!(
                 "{scheme}:// cannot be read; give a folder, or s3://BUCKET/PREFIX of a store that speaks S3"
             )),
@@ -102,7 +105,7 @@ impl Source {
                 eprintln!("downloading {count} files, {bytes}, from {place} ...");
             }
             disk::require(&folder, bytes)?;
-            stored.fetch(&files, &folder).await.map_err(refused)?;
+            stored.fetch(&files, &folder).await.map_err(|error| refused(&error))?;
             Ok(folder)
         })
     }
@@ -121,11 +124,11 @@ impl Source {
 
 /// The dataset at a place: what a coordinator sealed last, or files that somebody copied there.
 async fn find(place: &Bucket) -> anyhow::Result<Stored> {
-    if let Some(stored) = dataset::look(place).await.map_err(refused)? {
+    if let Some(stored) = dataset::look(place).await.map_err(|error| refused(&error))? {
         return Ok(stored);
     }
     let at = place.join("manifest.json");
-    if let Some(manifest) = dataset::read(&at).await.map_err(refused)? {
+    if let Some(manifest) = dataset::read(&at).await.map_err(|error| refused(&error))? {
         return copied(place, &manifest).await;
     }
     let below = dataset::below(place).await.unwrap_or_default();
@@ -154,7 +157,9 @@ async fn copied(place: &Bucket, text: &[u8]) -> anyhow::Result<Stored> {
         })?;
         files.push(Entry { digest, bytes: file.bytes, name: file.name.clone() });
     }
-    let Some(study) = dataset::read(&place.join("study.toml")).await.map_err(refused)? else {
+    let Some(study) =
+        dataset::read(&place.join("study.toml")).await.map_err(|error| refused(&error))?
+    else {
         bail!(BadInput(format!(
             "{place} has no study.toml: copy the whole folder of the dataset there"
         )));
@@ -165,10 +170,10 @@ async fn copied(place: &Bucket, text: &[u8]) -> anyhow::Result<Stored> {
 }
 
 /// What is another than sealed is a failed check; all else the user can see to.
-fn refused(error: Error) -> anyhow::Error {
+fn refused(error: &Error) -> anyhow::Error {
     match error {
         Error::Altered { .. } => CheckFailed(error.to_string()).into(),
-        error => BadInput(error.to_string()).into(),
+        _ => BadInput(error.to_string()).into(),
     }
 }
 
@@ -177,8 +182,9 @@ fn refused(error: Error) -> anyhow::Error {
 pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
     let wanted = Manifest::read(dataset)?;
     let held = Manifest::read(out).ok();
-    let is_there = || wanted.files.iter().all(|file| out.join(&file.name).exists());
-    if held.as_ref() == Some(&wanted) && is_there() {
+    let is_run = out.join(".regretta").exists();
+    let linked = || wanted.files.iter().all(|file| is_same(dataset, out, &file.name));
+    if held.as_ref() == Some(&wanted) && (is_run || linked()) {
         return Ok(());
     }
     if let Some(held) = held.filter(|held| held.study_digest != wanted.study_digest) {
@@ -191,7 +197,7 @@ pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
             wanted.study
         )));
     }
-    if out.join(".regretta").exists() {
+    if is_run {
         bail!(BadInput(format!(
             "{} is the folder of a run, which has not this dataset: use another --out folder",
             out.display()
@@ -220,6 +226,13 @@ fn place_files(dataset: &Path, out: &Path, wanted: &Manifest) -> std::io::Result
         }
     }
     Ok(())
+}
+
+/// Whether a name stands for the same file in both folders.
+fn is_same(one: &Path, other: &Path, name: &str) -> bool {
+    let id =
+        |folder: &Path| std::fs::metadata(folder.join(name)).map(|file| (file.dev(), file.ino()));
+    matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 fn remove(path: &Path) -> std::io::Result<()> {

@@ -12,7 +12,6 @@ mod service;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -112,14 +111,14 @@ fn what_a_coordinator_seals_is_analysed_from_the_store() {
     for file in ["verdicts.json", "report.html", "tables/summary.csv", "manifest.json"] {
         assert!(stored.read(&format!("local/{file}")) == stored.read(&format!("analysed/{file}")));
     }
-    assert_eq!(bench.records("local"), bench.records("analysed"));
+    assert!(bench.records("local") == bench.records("analysed"));
     stored.succeeds(&["verify", "analysed", "--recompute", "5"]);
 
     // What is there is not read again, and neither is it for another analysis or a table.
     let before = servers::requests(&address).len();
     stored.succeeds(&["analyze", &address, "--only", "verdicts"]);
-    assert_eq!(stored.read("local/verdicts.json"), stored.read("results/small/verdicts.json"));
-    let shape = ["--claim", "lemma1.mean", "--rows", "N,design", "--cols", "t"];
+    assert!(stored.read("local/verdicts.json") == stored.read("results/small/verdicts.json"));
+    let shape = ["--claim", "lemma1.mean", "--rows", "N", "--cols", "t"];
     let shape = [&shape[..], &["--where", "constants=printed"]].concat();
     let table = stored.succeeds(&[&["table", &address], &shape[..]].concat());
     assert_eq!(table, stored.succeeds(&[&["table", "local"], &shape[..]].concat()));
@@ -152,7 +151,7 @@ fn a_grown_study_replaces_its_dataset() {
     // The folder follows the dataset; whoever names the version before still gets it.
     stored.succeeds(&["analyze", &address, "--quiet"]);
     assert_eq!(digest(&bench.path("results/small")), large);
-    assert_eq!(stored.read("results/small/verdicts.json"), stored.read("whole/verdicts.json"));
+    assert!(stored.read("results/small/verdicts.json") == stored.read("whole/verdicts.json"));
     stored.succeeds(&["analyze", &old, "--out", "old", "--quiet"]);
     assert_eq!(digest(&bench.path("old")), small);
 
@@ -183,7 +182,7 @@ fn a_standby_with_an_empty_folder_serves_and_grows_what_was_sealed() {
 
     let second = Service::serving(standby);
     assert_eq!(second.result(bench, "small", "second"), small);
-    assert_eq!(bench.records("first"), bench.records("second"));
+    assert!(bench.records("first") == bench.records("second"));
     let _worker = second.worker(bench, "two", &[]);
     second.submit(bench, "grown.toml");
     assert_eq!(second.result(bench, "small", "third"), large);
@@ -241,7 +240,7 @@ fn a_folder_that_was_copied_is_read_as_well() {
     assert!(said.contains("no study.toml"), "{said}");
     copy("study.toml");
     stored.succeeds(&["analyze", &place, "--out", "analysed", "--quiet"]);
-    assert_eq!(stored.read("analysed/verdicts.json"), stored.read("local/verdicts.json"));
+    assert!(stored.read("analysed/verdicts.json") == stored.read("local/verdicts.json"));
     servers::put_object(&format!("{place}/counts.parquet"), b"nothing");
     let said = stored.fails(3, &["verify", &place]);
     assert!(said.contains("copied/counts.parquet"), "{said}");
@@ -297,7 +296,7 @@ fn what_cannot_be_reached_is_told_with_advice() {
     assert!(said.contains("AWS_ALLOW_HTTP=true"), "{said}");
     let said = analyze(&[("AWS_ACCESS_KEY_ID", "test")]);
     assert!(said.contains("no credentials"), "{said}");
-    assert_eq!(Path::new(&bench.path("cache")).exists(), false);
+    assert!(!bench.path("cache").exists());
 
     // No results in a store without a coordinator.
     bench.write("study.toml", STUDY);

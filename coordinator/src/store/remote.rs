@@ -68,9 +68,8 @@ pub(super) fn words(at: &Bucket, error: &Failure) -> String {
     let (mut text, mut cause) = (error.to_string(), error as &dyn std::error::Error);
     while let Some(deeper) = cause.source() {
         cause = deeper;
+        text += &cause.to_string();
     }
-    let cause = cause.to_string();
-    text.push_str(&cause);
     let has = |mark: &str| text.contains(mark);
     let denied =
         matches!(error, Failure::PermissionDenied { .. } | Failure::Unauthenticated { .. });

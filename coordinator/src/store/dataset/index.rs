@@ -45,11 +45,11 @@ impl Index {
         lines
     }
 
-    /// From what is kept; `None` where it is cut off or altered, or leaves its folder.
+    /// From what is kept; `None` where it is empty, cut off or altered, or leaves its folder.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let files: Option<Vec<Entry>> = text.lines().map(entry).collect();
         let index = Self(files?);
-        (index.text() == text).then_some(index)
+        (!text.is_empty() && index.text() == text).then_some(index)
     }
 }
 

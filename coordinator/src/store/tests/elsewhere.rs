@@ -83,7 +83,7 @@ fn sealed(large: &[u8]) -> tempfile::TempDir {
     folder
 }
 
-async fn fetched(stored: &dataset::Stored, folder: &std::path::Path) -> usize {
+async fn fetched(stored: &dataset::Stored, folder: &Path) -> usize {
     let missing = stored.missing(folder).await;
     stored.fetch(&missing, folder).await.unwrap();
     missing.len()
