@@ -187,7 +187,7 @@ pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
     if held.as_ref() == Some(&wanted) && (is_run || linked()) {
         return Ok(());
     }
-    if let Some(held) = held.filter(|held| held.study_digest != wanted.study_digest) {
+    if let Some(held) = held.as_ref().filter(|held| held.study_digest != wanted.study_digest) {
         bail!(BadInput(format!(
             "{} holds study \"{}\" ({}), not \"{}\" ({}): use another --out folder",
             out.display(),
@@ -203,29 +203,39 @@ pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
             out.display()
         )));
     }
-    place_files(dataset, out, &wanted)
+    let own = |name: &&str| out.join(name).exists() && !is_same(dataset, out, name);
+    if let (None, Some(name)) = (&held, names(&wanted).find(own)) {
+        bail!(BadInput(format!(
+            "{} has a {name} of its own: use another --out folder",
+            out.display()
+        )));
+    }
+    let linked = held.iter().flat_map(|held| names(held).map(|name| out.join(name)));
+    let linked = linked.filter(|path| !path.ends_with("manifest.json"));
+    linked
+        .map(|path| remove(&path))
+        .chain(names(&wanted).map(|name| link(dataset, out, name)))
+        .collect::<std::io::Result<()>>()
         .with_context(|| format!("cannot put the dataset into {}", out.display()))
 }
 
-fn place_files(dataset: &Path, out: &Path, wanted: &Manifest) -> std::io::Result<()> {
-    // Without a manifest there is no dataset, until all of the new one is there.
-    remove(&out.join("manifest.json"))?;
-    if out.join("records").exists() {
-        std::fs::remove_dir_all(out.join("records"))?;
+/// All files of a dataset, the manifest last.
+fn names(manifest: &Manifest) -> impl Iterator<Item = &str> {
+    let files = manifest.files.iter().map(|file| file.name.as_str());
+    files.chain(["study.toml", "manifest.json"])
+}
+
+/// Puts a link to a file in the place of what has its name.
+fn link(dataset: &Path, out: &Path, name: &str) -> std::io::Result<()> {
+    let (from, to) = (std::path::absolute(dataset.join(name))?, out.join(name));
+    std::fs::create_dir_all(to.parent().unwrap_or(out))?;
+    remove(&to)?;
+    match std::fs::hard_link(&from, &to) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(error),
+        // Across disks there is only the other kind of link.
+        Err(_) => std::os::unix::fs::symlink(&from, &to),
+        Ok(()) => Ok(()),
     }
-    std::fs::create_dir_all(out.join("records"))?;
-    let files = wanted.files.iter().map(|file| file.name.as_str());
-    for name in files.chain(["study.toml", "manifest.json"]) {
-        let (from, to) = (std::path::absolute(dataset.join(name))?, out.join(name));
-        remove(&to)?;
-        match std::fs::hard_link(&from, &to) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(error),
-            // Across disks there is only the other kind of link.
-            Err(_) => std::os::unix::fs::symlink(&from, &to)?,
-            Ok(()) => {}
-        }
-    }
-    Ok(())
 }
 
 /// Whether a name stands for the same file in both folders.

@@ -162,6 +162,8 @@ fn a_grown_study_replaces_its_dataset() {
     bench.run("other.toml", "other", &[]);
     let said = stored.fails(2, &["analyze", &address, "--out", "other"]);
     assert!(said.contains("use another --out folder"), "{said}");
+    let said = stored.fails(2, &["analyze", &address, "--out", "."]);
+    assert!(said.contains("has a study.toml of its own"), "{said}");
 }
 
 #[test]

@@ -89,7 +89,10 @@ pub(super) fn words(at: &Bucket, error: &Failure) -> String {
             .to_owned()
     } else if has("scheme is not allowed") {
         "its server has no TLS: set AWS_ALLOW_HTTP=true if the network is trusted".to_owned()
-    } else if ["(Connect)", "dns error", "timed out"].iter().any(|mark| has(mark)) {
+    } else if ["(Connect)", "Connection refused", "dns error", "timed out"]
+        .iter()
+        .any(|mark| has(mark))
+    {
         format!(
             "its server does not answer ({cause}): check AWS_ENDPOINT_URL, and that this machine reaches it"
         )

@@ -73,7 +73,7 @@ async fn a_bucket_out_of_reach_says_so_and_loses_nothing() {
 }
 
 /// A folder with a file that is put in parts, and a small one.
-fn sealed(large: &[u8]) -> tempfile::TempDir {
+fn sealed(large: &[u8]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("records")).unwrap();
     std::fs::create_dir_all(folder.path().join(".regretta")).unwrap();
