@@ -178,8 +178,11 @@ fn refused(error: &Error) -> anyhow::Error {
 }
 
 /// Gives a folder the files of a dataset, without copying them, so that what is written there stands beside
-/// what it is about. A folder with another study, or with a run of its own, is refused.
+/// what it is about. A folder with another study, a run or files of its own is refused.
 pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
+    if is_same(dataset, out, "") {
+        return Ok(());
+    }
     let wanted = Manifest::read(dataset)?;
     let held = Manifest::read(out).ok();
     let is_run = out.join(".regretta").exists();
