@@ -11,6 +11,7 @@ mod load;
 mod logging;
 mod outcome;
 mod part;
+mod place;
 mod progress;
 mod sealing;
 mod signals;

@@ -1,6 +1,7 @@
 //! From a finished study's shards to its dataset.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use analysis::dataset::{Reader, Selection, Source, merge, select};
 use analysis::seal::Detail as Recorded;
@@ -23,12 +24,32 @@ pub(crate) async fn seal(
     priors: Vec<PriorSummary>,
     out: &Path,
 ) -> anyhow::Result<Manifest> {
-    let Some(results) = handle.results(study).await? else {
-        bail!("study {study} has open cells and cannot be sealed");
-    };
-    if let Some(manifest) = already(&results, out)? {
-        handle.sealed(study, digest(&manifest)?).await?;
-        return Ok(manifest);
+    let results = results(handle, study).await?;
+    let plan = Arc::clone(&results.plan);
+    let manifest = dataset(handle, results, priors, out).await?;
+    finish(handle, &plan, &manifest).await?;
+    Ok(manifest)
+}
+
+/// What there is to seal of a complete study.
+pub(crate) async fn results(handle: &Handle, study: StudyId) -> anyhow::Result<Results> {
+    let results = handle.results(study).await?;
+    results.with_context(|| format!("study {study} has open cells and cannot be sealed"))
+}
+
+/// Writes the dataset of a study, unless it is there already. The coordinator does not know of it yet.
+pub(crate) async fn dataset(
+    handle: &Handle,
+    results: Results,
+    priors: Vec<PriorSummary>,
+    out: &Path,
+) -> anyhow::Result<Manifest> {
+    analysis::seal::recover(out)?;
+    if results.live().next().is_none() && out.join("manifest.json").exists() {
+        let manifest = Manifest::read(out)?;
+        if is_whole(&results, &manifest) {
+            return Ok(manifest);
+        }
     }
     let mut reader = handle.reader();
     let read = move |cell, frame: &StoredShard| {
@@ -37,23 +58,23 @@ pub(crate) async fn seal(
     };
     let folder = out.to_path_buf();
     let sealed = tokio::task::spawn_blocking(move || write(&results, read, &priors, &folder));
-    let manifest = sealed.await.context("sealing stopped")??;
-    let digest = digest(&manifest)?;
-    handle.sealed(study, digest).await?;
-    Ok(manifest)
+    sealed.await.context("sealing stopped")?
 }
 
-/// The dataset that is there, if nothing has to be added to it.
-fn already(results: &Results, out: &Path) -> anyhow::Result<Option<Manifest>> {
-    analysis::seal::recover(out)?;
-    if results.live().next().is_some() || !out.join("manifest.json").exists() {
-        return Ok(None);
-    }
-    let manifest = Manifest::read(out)?;
+/// Tells the coordinator that the dataset is where it stays: its segments are deleted.
+pub(crate) async fn finish(
+    handle: &Handle,
+    plan: &Plan,
+    manifest: &Manifest,
+) -> anyhow::Result<()> {
+    Ok(handle.sealed(plan, digest(manifest)?).await?)
+}
+
+/// Whether nothing has to be added to a dataset.
+pub(crate) fn is_whole(results: &Results, manifest: &Manifest) -> bool {
     let held = manifest.cells.iter().map(|cell| (cell.cell.clone(), cell.replicates));
     let due = results.cells.iter().map(|cell| (cell.cell.to_string(), cell.replicates));
-    let family = family(&results.plan);
-    Ok((held.eq(due) && manifest.family == family).then_some(manifest))
+    results.live().next().is_none() && held.eq(due) && manifest.family == family(&results.plan)
 }
 
 fn digest(manifest: &Manifest) -> anyhow::Result<[u8; 32]> {

@@ -1,4 +1,5 @@
-//! Real servers for tests, each in a temporary folder, found on this machine or skipped.
+//! Real servers for tests, each in a temporary folder, found on this machine or skipped. The tests of the
+//! command line use this file too.
 //!
 //! A server ends with the process that started it: a shell waits for the end of its input, which the
 //! system closes whatever happens to the test, and then stops the server by its id.
@@ -151,24 +152,44 @@ fn s3() -> Option<&'static (Server, u16)> {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let command = format!("exec python3 -m moto.server -H 127.0.0.1 -p {port}");
         let server = Server::start("TERM", &command);
-        server.wait(|| put(port, "tests"));
+        server.wait(|| put(port, "tests", b""));
         Some((server, port))
     };
     SERVER.get_or_init(start).as_ref()
 }
 
-/// Makes a bucket.
-fn put(port: u16, bucket: &str) -> bool {
+/// Makes a bucket, or an object in one.
+fn put(port: u16, path: &str, bytes: &[u8]) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
-    let request = format!(
-        "PUT /{bucket} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: AWS4-HMAC-SHA256 \
+    let head = format!(
+        "PUT /{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: AWS4-HMAC-SHA256 \
          Credential=test/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x\r\n\
-         Content-Length: 0\r\nConnection: close\r\n\r\n"
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        bytes.len()
     );
     let mut answer = String::new();
-    let asked =
-        stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
+    let request = [head.as_bytes(), bytes].concat();
+    let asked = stream.write_all(&request).and_then(|()| stream.read_to_string(&mut answer));
     asked.is_ok() && answer.starts_with("HTTP/1.1 200")
+}
+
+/// Puts an object without any of our code.
+pub(crate) fn put_object(address: &str, bytes: &[u8]) {
+    let (_, port) = s3().expect("it has the bucket");
+    assert!(put(*port, address.strip_prefix("s3://").expect("an address of a test"), bytes));
+}
+
+/// The requests so far that concern what is below an address: method and path of each.
+pub(crate) fn requests(address: &str) -> Vec<String> {
+    let (server, _) = s3().expect("it has the bucket");
+    let log = std::fs::read_to_string(server.dir.join("log")).expect("a server writes a log");
+    let below = address.strip_prefix("s3:/").expect("an address of a test");
+    let request = |line: &str| {
+        let mut words = line.split_once('"')?.1.split(' ');
+        let (method, path) = (words.next()?, words.next()?.split('?').next()?);
+        path.starts_with(below).then(|| format!("{method} {path}"))
+    };
+    log.lines().filter_map(request).collect()
 }
 
 /// An address with an unused prefix, and the settings that go with it; `None` where no such server

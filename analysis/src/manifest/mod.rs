@@ -143,13 +143,18 @@ impl Manifest {
             io::ErrorKind::NotFound => Error::Absent { folder: folder.to_owned() },
             _ => Error::Unreadable { path: path.clone(), source },
         })?;
+        Self::parse(&text, path)
+    }
+
+    /// From the bytes of a manifest; errors call it by its path.
+    pub fn parse(text: &[u8], path: PathBuf) -> Result<Self, Error> {
         let invalid = |source| Error::Invalid { path: path.clone(), source };
-        let header: Header = serde_json::from_slice(&text).map_err(invalid)?;
+        let header: Header = serde_json::from_slice(text).map_err(invalid)?;
         if header.schema > SCHEMA {
             let Header { schema: found, version } = header;
             return Err(Error::Newer { path, found, version });
         }
-        let manifest: Self = serde_json::from_slice(&text).map_err(invalid)?;
+        let manifest: Self = serde_json::from_slice(text).map_err(invalid)?;
         let outside = |file: &&FileEntry| {
             let mut parts = Path::new(&file.name).components();
             !parts.all(|part| matches!(part, std::path::Component::Normal(_)))

@@ -18,7 +18,7 @@ use crate::pass::Extent;
 use crate::tables::{Format, Table, render};
 use crate::{Analysis, Error};
 
-pub use shape::{ShapeError, Show, Wanted, shape};
+pub use shape::{ShapeError, Show, Wanted, shape, shape_of};
 
 /// The program that counts again; it needs Python, polars and numpy, and nothing of regretta's.
 const RECHECK: &str = include_str!("recheck.py");

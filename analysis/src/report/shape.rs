@@ -111,7 +111,15 @@ pub enum ShapeError {
 /// The table that is asked for, of the verdicts in a dataset's folder.
 pub fn shape(dir: &Path, wanted: &Wanted) -> Result<Table, ShapeError> {
     let manifest = Manifest::read(dir)?;
-    let verdicts = read(dir)?;
+    shape_of(&manifest, &read(dir)?, wanted)
+}
+
+/// The same of verdicts that are at hand.
+pub fn shape_of(
+    manifest: &Manifest,
+    verdicts: &[VerdictRow],
+    wanted: &Wanted,
+) -> Result<Table, ShapeError> {
     let claim = &wanted.claim;
     let named = |row: &&VerdictRow| row.claim == *claim || claims::names(claim, &row.claim);
     let mut rows: Vec<&VerdictRow> = verdicts.iter().filter(named).collect();
@@ -137,7 +145,7 @@ pub fn shape(dir: &Path, wanted: &Wanted) -> Result<Table, ShapeError> {
     if wanted.show == Show::Coverage {
         table.note("* refuted, ? undecided, otherwise confirmed.");
     }
-    table.note(footnote_of(&manifest));
+    table.note(footnote_of(manifest));
     Ok(table)
 }
 

@@ -7,16 +7,21 @@ use std::path::{Path, PathBuf};
 use analysis::pass::Extent;
 use analysis::report::Report;
 use analysis::tables::{Table, terminal};
-use analysis::{Analysis, Error};
+use analysis::{Analysis, Error, Manifest};
 use theory::Delta;
 
 use super::expect::{Expectation, check};
 use crate::exit::{BadInput, CheckFailed};
+use crate::place::{Place, Reading, Source, folder, lay_out};
 
 /// Analyse a dataset: verdicts on every claim, rates, tables, figures, report
 ///
 /// Reads DIR as `regretta run` left it, and writes verdicts.json, tables/, figures/, report.html and
 /// recheck.py beside the records. The same dataset gives the same files, byte for byte.
+///
+/// A dataset in an object store (AWS_ENDPOINT_URL, AWS_ALLOW_HTTP, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
+/// AWS_REGION say where and as whom) is downloaded once, every file compared with its digest, and laid out in
+/// --out, where the analysis is written.
 ///
 /// Examples:
 ///   regretta analyze results/quickstart
@@ -24,11 +29,15 @@ use crate::exit::{BadInput, CheckFailed};
 ///   regretta analyze results/quickstart --only verdicts
 ///   regretta analyze results/quickstart --worst 20 --claim theorem2.ucb
 ///   regretta analyze results/quickstart --expect refuted:lemma1.mean --expect confirmed:theorem2.ucb
+///   regretta analyze s3://bucket/prefix/datasets/quickstart-59ea4ef4d6bd --out results/quickstart
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// The folder of the dataset
-    dir: PathBuf,
+    #[command(flatten)]
+    source: Source,
+    /// Where the analysis is written, beside the dataset's files [default: DIR, or results/NAME of what is in a store]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
+    out: Option<PathBuf>,
     /// Further levels to evaluate claims at, where the policy does not depend on delta; exploratory
     #[arg(long, value_delimiter = ',', value_name = "LEVELS")]
     delta: Vec<f64>,
@@ -66,7 +75,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     // The worst trials are looked up by themselves.
     let is_short = arguments.only.is_some() || arguments.worst.is_some();
     let extent = if is_short { Extent::Verdicts } else { Extent::All };
-    let analysis = Analysis::of(&arguments.dir, &deltas, extent).map_err(refused)?;
+    let dataset = arguments.source.folder(Reading::Missing, arguments.quiet)?;
+    let out = if arguments.worst.is_some() { dataset } else { out(arguments, dataset)? };
+    let analysis = Analysis::of(&out, &deltas, extent).map_err(refused)?;
     if let (Some(count), Some(claim)) = (arguments.worst, &arguments.claim) {
         return worst(&analysis, claim, count, arguments.json);
     }
@@ -76,13 +87,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     let report = Report::new(&analysis);
-    report.write(&arguments.dir).map_err(refused)?;
+    report.write(&out).map_err(refused)?;
     if arguments.json {
         super::print_json(&analysis.verdicts)?;
     } else if !arguments.quiet {
-        show(&analysis, &report, &arguments.dir)?;
+        show(&analysis, &report, &out)?;
     }
     check(&analysis, &arguments.expect)
+}
+
+/// The folder with the dataset in which the analysis is written.
+fn out(arguments: &Arguments, dataset: PathBuf) -> anyhow::Result<PathBuf> {
+    let out = match (&arguments.out, &arguments.source.dir) {
+        (Some(out), _) => out.clone(),
+        (None, Place::Folder(_)) => return Ok(dataset),
+        (None, Place::Store(_)) => Path::new("results").join(Manifest::read(&dataset)?.name),
+    };
+    lay_out(&dataset, &out)?;
+    Ok(out)
 }
 
 /// What can be mended by the user is bad input, what does not hold a failed check.

@@ -1,5 +1,7 @@
 //! `regretta coordinator`: studies of many users, workers on many machines.
 
+mod sealed;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -8,25 +10,22 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use coordinator::server::{Config, Coordinator, Datasets, Handle, Outcome, Tls};
+use coordinator::server::{Config, Coordinator, Tls};
 use coordinator::store::{LedgerAt, RecordsAt, Storage};
-use proto::v1::StudyState;
-use study::StudyId;
-use worker::problem::Problem;
 use worker::{Cpu, golden};
 
 use super::connection::{read_secret, read_token};
 use super::run::{Tuning, not_started, report_found};
 use crate::exit::BadInput;
 use crate::live::{self, End, Live};
-use crate::load::memory_limit;
-use crate::{sealing, signals};
+use crate::signals;
+use sealed::{Sealed, seal_finished};
 
 /// Serve studies to workers on other machines
 ///
 /// Takes studies (`regretta study submit`), leases their trials to workers (`regretta worker`), keeps every
-/// record durable, and seals finished studies under DIR/studies. Stop it at any time: started again on the
-/// same folder it goes on.
+/// record durable, and seals finished studies under DIR/studies, and in the object store if there is one. Stop it
+/// at any time: started again on the same folder it goes on.
 #[derive(Args)]
 #[command(after_help = "Examples:
   regretta coordinator --dir service --token-file token
@@ -67,7 +66,7 @@ pub(crate) struct Arguments {
     /// Keep the ledger in PostgreSQL, postgres://USER@HOST/DATABASE, so that other coordinators can take over [default: SQLite in DIR]
     #[arg(long, value_name = "URL")]
     ledger: Option<LedgerAt>,
-    /// Keep records that are not sealed in an object store, s3://BUCKET/PREFIX [default: in DIR]
+    /// Keep records and sealed datasets in an object store, s3://BUCKET/PREFIX; DIR is a cache then [default: in DIR]
     #[arg(long, value_name = "URL")]
     store: Option<RecordsAt>,
     /// Write the address to a file, for workers that start later (their --coordinator-file)
@@ -80,13 +79,11 @@ pub(crate) struct Arguments {
 /// How long shards that are under way may take after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long a study that could not be sealed waits for the next attempt.
-const RETRY: Duration = Duration::from_secs(30);
-
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let studies = arguments.dir.join("studies");
-    let config = config(arguments, &studies)?;
+    let sealed = Arc::new(Sealed::new(&studies, arguments.store.as_ref()));
+    let config = config(arguments, &sealed)?;
     let guarded =
         config.token.is_some() || config.tls.as_ref().is_some_and(|tls| tls.clients.is_some());
     if let Some(address) = arguments.live {
@@ -101,9 +98,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let interrupted = signals::interrupted()?;
         tokio::pin!(interrupted);
         let mut next = config;
-        while serve(next, &studies, &shown, interrupted.as_mut()).await? == Ended::Deposed {
+        while serve(next, &sealed, &shown, interrupted.as_mut()).await? == Ended::Deposed {
             eprintln!("regretta: another coordinator may lead; standing by");
-            next = self::config(arguments, &studies)?;
+            next = self::config(arguments, &sealed)?;
         }
         Ok(())
     })
@@ -138,7 +135,7 @@ fn admit_live(address: SocketAddr, guarded: bool, insecure: bool) -> anyhow::Res
     .into())
 }
 
-fn config(arguments: &Arguments, studies: &Path) -> anyhow::Result<Config> {
+fn config(arguments: &Arguments, sealed: &Arc<Sealed>) -> anyhow::Result<Config> {
     let token = read_token(arguments.token_file.as_deref())?;
     let tls = match (&arguments.tls_cert, &arguments.tls_key) {
         (Some(certificate), Some(key)) => Some(Tls {
@@ -169,26 +166,14 @@ fn config(arguments: &Arguments, studies: &Path) -> anyhow::Result<Config> {
         heartbeat: arguments.tuning.heartbeat(),
         numerics: golden::digest(Cpu::detect()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        datasets: Arc::new(Folders(studies.to_path_buf())),
+        datasets: Arc::<Sealed>::clone(sealed),
     })
-}
-
-/// Sealed datasets: one folder per study, named NAME-ID.
-struct Folders(PathBuf);
-
-impl Datasets for Folders {
-    fn folder(&self, study: StudyId) -> Option<PathBuf> {
-        let end = format!("-{study}");
-        let mut folders = std::fs::read_dir(&self.0).ok()?.filter_map(Result::ok);
-        let folder = folders.find(|entry| entry.file_name().to_string_lossy().ends_with(&end))?;
-        Some(folder.path()).filter(|folder| folder.join("manifest.json").exists())
-    }
 }
 
 /// Serves, once this coordinator leads, until it is told to stop or another one may lead.
 async fn serve(
     config: Config,
-    studies: &Path,
+    sealed: &Arc<Sealed>,
     shown: &Shown<'_>,
     mut interrupted: Pin<&mut (impl Future<Output = ()> + Send)>,
 ) -> anyhow::Result<Ended> {
@@ -222,7 +207,7 @@ async fn serve(
         }
         None => None,
     };
-    let sealing = tokio::spawn(seal_finished(coordinator.handle(), studies.to_path_buf()));
+    let sealing = tokio::spawn(seal_finished(coordinator.handle(), Arc::clone(sealed)));
     let ended = tokio::select! {
         biased;
         () = &mut interrupted => Ended::Stopped,
@@ -263,58 +248,4 @@ fn published(file: &Path, scheme: &str, address: SocketAddr) -> anyhow::Result<(
     write().map_err(|error| {
         BadInput(format!("cannot write the address to {}: {error}", file.display())).into()
     })
-}
-
-/// Seals every study once it is complete.
-async fn seal_finished(handle: Handle, studies: PathBuf) {
-    let mut outcomes = handle.outcomes();
-    loop {
-        let complete: Vec<StudyId> = outcomes
-            .borrow_and_update()
-            .iter()
-            .filter(|(_, outcome)| **outcome == Outcome::Complete)
-            .map(|(&study, _)| study)
-            .collect();
-        for study in complete {
-            let status = handle.status(study).await;
-            if status.is_none_or(|status| status.state() != StudyState::Sealing) {
-                continue;
-            }
-            if let Err(error) = seal(&handle, study, &studies).await {
-                tracing::error!(%study, "cannot seal: {error:#}");
-            }
-        }
-        // What could not be sealed, for want of disk space for instance, is tried again.
-        if let Ok(Err(_)) = tokio::time::timeout(RETRY, outcomes.changed()).await {
-            return;
-        }
-    }
-}
-
-async fn seal(handle: &Handle, study: StudyId, studies: &Path) -> anyhow::Result<()> {
-    let definition = handle.definition(study).await.context("the study is gone")?;
-    let plan = definition.plan()?;
-    let out = studies.join(format!("{}-{study}", plan.study.name));
-    std::fs::create_dir_all(&out)?;
-    let text = definition.text.clone();
-    let priors = tokio::task::spawn_blocking(move || -> anyhow::Result<_> {
-        let mut files = study::prior::Files::default();
-        for (path, bytes) in definition.files {
-            files.insert(&path, bytes)?;
-        }
-        let mut summaries = Vec::new();
-        for (index, planned) in plan.priors.iter().enumerate() {
-            let prior = Problem::build(&planned.spec, &files, memory_limit()?)?;
-            let cell = plan.cells.iter().find(|cell| cell.prior == index);
-            let horizons = cell.map_or(&[][..], |cell| &cell.checkpoints);
-            summaries.push(sealing::summary(index, planned, &prior, horizons)?);
-        }
-        Ok(summaries)
-    });
-    let priors = priors.await??;
-    // Before the dataset is there to be fetched.
-    std::fs::write(out.join("study.toml"), text)?;
-    let manifest = sealing::seal(handle, study, priors, &out).await?;
-    tracing::info!(%study, digest = manifest.digest, out = %out.display(), "sealed");
-    Ok(())
 }

@@ -9,6 +9,7 @@ use clap::Args;
 use crate::exit::BadInput;
 use crate::outcome::{self, Output};
 use crate::part::gather;
+use crate::place::folder;
 use crate::sealing;
 
 /// Put the parts of a study together
@@ -21,10 +22,10 @@ use crate::sealing;
   regretta merge node1/lemma1 node2/lemma1 --out results/lemma1 --json")]
 pub(crate) struct Arguments {
     /// Folders with parts: the --out of the runs
-    #[arg(required = true, value_name = "DIR")]
+    #[arg(required = true, value_name = "DIR", value_parser = folder)]
     parts: Vec<PathBuf>,
     /// The folder of the dataset
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
     out: PathBuf,
     /// No progress on stderr
     #[arg(long, short)]

@@ -12,6 +12,7 @@ use theory::evidence::Mixture;
 use crate::calibration::calibrate;
 use crate::existing::{self, Existing};
 use crate::load::{Loaded, load};
+use crate::place::folder;
 use crate::table::{Table, significant};
 use crate::text;
 
@@ -27,7 +28,7 @@ pub(crate) struct Arguments {
     /// The study file
     study: PathBuf,
     /// The output folder [default: results/NAME]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
     out: Option<PathBuf>,
     /// Cores that will compute [default: all of this machine]
     #[arg(long, value_name = "N")]

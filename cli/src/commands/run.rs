@@ -28,6 +28,7 @@ use crate::live::{self, End, Live};
 use crate::load::{Loaded, load, memory_limit};
 use crate::outcome::{self, Counts, Output};
 use crate::part::{self, Part};
+use crate::place::folder;
 use crate::progress::Progress;
 use crate::{disk, sealing, signals};
 
@@ -48,7 +49,7 @@ pub(crate) struct Arguments {
     /// The study file
     study: PathBuf,
     /// The output folder [default: results/NAME]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
     out: Option<PathBuf>,
     /// Trials computed at once [default: the cores of this machine]
     #[arg(long, value_name = "N")]

@@ -20,6 +20,7 @@ use tonic::{Code, Request, Status};
 use super::connection::{Connection, chain};
 use crate::exit::{BadInput, CheckFailed};
 use crate::load::load;
+use crate::place::folder;
 use crate::progress::Progress;
 use crate::table::Table;
 use crate::text;
@@ -84,7 +85,7 @@ enum Action {
         /// The study's id, or the beginning of it, or its name
         study: String,
         /// The folder to write to
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", value_parser = folder)]
         out: PathBuf,
         #[command(flatten)]
         common: Common,

@@ -1,16 +1,19 @@
 //! `regretta table`: one table of verdicts, in the shape that a paper needs.
 
-use std::path::PathBuf;
-
-use analysis::report::{Show, Wanted, shape};
+use analysis::Analysis;
+use analysis::pass::Extent;
+use analysis::report::{Show, Wanted, shape, shape_of};
 use analysis::tables::{Format, render};
 
+use super::analyze::refused;
 use crate::exit::BadInput;
+use crate::place::{Place, Reading, Source};
 
 /// One table of verdicts, in any shape and format
 ///
 /// Rows and columns are axes of verdicts.json: claim, constants, at, among, design, method, acquisition,
-/// policy_constants, N, delta, t, and every swept key.
+/// policy_constants, N, delta, t, and every swept key. A folder has to be analysed before; the verdicts of a dataset
+/// in an object store are made on the way.
 ///
 /// Examples:
 ///   regretta table results/lemma1 --claim lemma1.mean --rows N --cols t --where delta=0.1 --where constants=printed
@@ -18,8 +21,8 @@ use crate::exit::BadInput;
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// The folder of an analysed dataset
-    dir: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// The claims: an id, or a pattern such as "theorem2.*"
     #[arg(long, value_name = "ID")]
     claim: String,
@@ -57,7 +60,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         conditions: conditions.collect::<Result<_, _>>()?,
         show: arguments.show,
     };
-    let mut table = shape(&arguments.dir, &wanted).map_err(|error| BadInput(error.to_string()))?;
+    let dir = arguments.source.folder(Reading::Missing, true)?;
+    let table = match &arguments.source.dir {
+        Place::Folder(_) => shape(&dir, &wanted),
+        Place::Store(_) => {
+            let analysis = Analysis::of(&dir, &[], Extent::Verdicts).map_err(refused)?;
+            shape_of(&analysis.dataset.manifest, &analysis.verdicts, &wanted)
+        }
+    };
+    let mut table = table.map_err(|error| BadInput(error.to_string()))?;
     if let Some(caption) = &arguments.caption {
         table.caption.clone_from(caption);
     }

@@ -6,7 +6,7 @@ mod sample;
 mod source;
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use analysis::dataset::{self, Dataset};
 use clap::Args;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use worker::golden;
 
 use crate::exit::{BadInput, CheckFailed};
+use crate::place::{Reading, Source};
 use crate::table::Table;
 use crate::text;
 use difference::Difference;
@@ -27,6 +28,8 @@ use sample::{Sample, Share};
 /// and every value compared, bit for bit: a share of all trials or so many of them, from every cell in
 /// proportion and at least one. The sample follows from the dataset's digest and is always the same.
 ///
+/// Of a dataset in an object store every file is downloaded again, whatever the cache has.
+///
 /// Exit code 0 where all holds, 3 where something does not, 2 where it cannot be checked.
 ///
 /// Examples:
@@ -34,11 +37,12 @@ use sample::{Sample, Share};
 ///   regretta verify results/quickstart --recompute 1%
 ///   regretta verify results/quickstart --recompute 200 --json
 ///   regretta verify fetched --recompute 1% --study studies/lemma1.toml
+///   regretta verify s3://bucket/prefix/datasets/quickstart-59ea4ef4d6bd
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
-    /// The folder of the dataset
-    dir: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// Compute so many trials again: a percentage such as 1%, or a number such as 200
     #[arg(long, value_name = "SHARE")]
     recompute: Option<Share>,
@@ -65,7 +69,8 @@ struct Report {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let manifest = dataset::verify(&arguments.dir).map_err(|error| refused(&error))?;
+    let dir = arguments.source.folder(Reading::All, arguments.json)?;
+    let manifest = dataset::verify(&dir).map_err(|error| refused(&error))?;
     let mut report = Report {
         digest: manifest.digest.clone(),
         files: manifest.files.len(),
@@ -75,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         differences: vec![],
     };
     if let Some(share) = arguments.recompute {
-        check_again(arguments, share, &mut report)?;
+        check_again(arguments, &dir, share, &mut report)?;
     }
     if arguments.json {
         super::print_json(&report)?;
@@ -86,14 +91,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// Computes a sample again and notes what differs.
-fn check_again(arguments: &Arguments, share: Share, report: &mut Report) -> anyhow::Result<()> {
-    let dataset = Dataset::open(&arguments.dir).map_err(|error| refused(&error))?;
+fn check_again(
+    arguments: &Arguments,
+    dir: &Path,
+    share: Share,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let dataset = Dataset::open(dir).map_err(|error| refused(&error))?;
     let manifest = &dataset.manifest;
     if manifest.numerics != golden::DIGEST {
         return Err(BadInput(format!(
             "{} was computed by regretta {}, whose trials have other bits (numerics {}) than those of \
              this version ({}): recompute it with that version",
-            arguments.dir.display(),
+            arguments.source.dir,
             manifest.version,
             manifest.numerics,
             golden::DIGEST

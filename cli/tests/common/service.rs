@@ -119,7 +119,11 @@ impl Service {
     }
 
     pub(crate) fn of(command: std::process::Command) -> Self {
-        let mut process = Process::start(command);
+        Self::serving(Process::start(command))
+    }
+
+    /// Waits until a coordinator serves.
+    pub(crate) fn serving(mut process: Process) -> Self {
         let mut found = None;
         until("the coordinator listens", || {
             let said = process.said();

@@ -79,9 +79,10 @@ pub(super) enum Call {
         study: StudyId,
         reply: oneshot::Sender<Result<Option<Results>, store::Error>>,
     },
-    /// The dataset of a study is in place.
+    /// The dataset of a study's plan is in place.
     Sealed {
         study: StudyId,
+        revision: [u8; 32],
         digest: [u8; 32],
         reply: oneshot::Sender<Result<(), store::Error>>,
     },

@@ -76,6 +76,11 @@ impl Entry {
         Self { plan, revision, file_name, text, files, contents, closed, sealed: false }
     }
 
+    /// Whether all cells have all they need.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.len() == self.plan.cells.len()
+    }
+
     /// A cell and what its shards hold.
     pub(super) fn cell(&self, id: CellId) -> Option<(&PlannedCell, Contents)> {
         let at = self.plan.cells.binary_search_by_key(&id, |cell| cell.id).ok()?;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use futures_util::Stream;
+use futures_util::future::{BoxFuture, ready};
 use proto::limits::MAX_CHUNK_BYTES;
 use proto::v1::ResultChunk;
 use study::StudyId;
@@ -20,6 +21,12 @@ const AHEAD: usize = 4;
 pub trait Datasets: Send + Sync {
     /// The folder of a study's sealed dataset, if there is one.
     fn folder(&self, study: StudyId) -> Option<PathBuf>;
+
+    /// Makes the folder of a study have what was sealed last, where that is kept elsewhere; or says why
+    /// it cannot.
+    fn bring<'a>(&'a self, _study: StudyId, _name: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(ready(Ok(())))
+    }
 }
 
 /// Every file of a dataset, in order of name, piece by piece.

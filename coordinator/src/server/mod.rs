@@ -5,6 +5,8 @@ mod call;
 mod catalog;
 mod engine;
 mod fetch;
+#[cfg(test)]
+mod growing;
 mod inflow;
 mod leases;
 mod listen;
@@ -32,6 +34,7 @@ use proto::v1;
 use proto::v1::studies_server::StudiesServer;
 use proto::v1::workers_server::WorkersServer;
 use study::StudyId;
+use study::plan::Plan;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
@@ -433,9 +436,12 @@ impl Handle {
         answer.unwrap_or(Err(store::Error::Closed))
     }
 
-    /// Notes that the dataset of a study is in place; its segments are deleted.
-    pub async fn sealed(&self, study: StudyId, digest: [u8; 32]) -> Result<(), store::Error> {
-        let answer = ask(&self.calls, |reply| Call::Sealed { study, digest, reply }).await;
+    /// Notes that the dataset of a plan is in place; its segments are deleted. Of a study that has grown
+    /// since, nothing is noted: it is sealed again once it is complete.
+    pub async fn sealed(&self, plan: &Plan, digest: [u8; 32]) -> Result<(), store::Error> {
+        let (study, revision) = (plan.id, plan.revision());
+        let call = |reply| Call::Sealed { study, revision, digest, reply };
+        let answer = ask(&self.calls, call).await;
         answer.unwrap_or(Err(store::Error::Closed))
     }
 

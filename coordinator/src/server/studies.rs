@@ -115,12 +115,16 @@ impl Studies for StudyService {
     ) -> Result<Response<Self::FetchResultsStream>, Status> {
         let study = convert::study_id(&request.into_inner().study)?;
         let status = self.look(study).await?;
-        let folder = self.datasets.folder(study);
-        let Some(folder) = folder.filter(|_| status.state() == v1::StudyState::Done) else {
-            return Err(Status::failed_precondition(format!(
+        let none = || {
+            Status::failed_precondition(format!(
                 "study {study} has no results yet; watch it until it is done"
-            )));
+            ))
         };
+        if status.state() != v1::StudyState::Done {
+            return Err(none());
+        }
+        self.datasets.bring(study, &status.name).await.map_err(Status::unavailable)?;
+        let folder = self.datasets.folder(study).ok_or_else(none)?;
         Ok(Response::new(Box::pin(super::fetch::chunks(folder))))
     }
 }

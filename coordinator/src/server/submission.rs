@@ -23,8 +23,8 @@ impl Engine {
             Call::List { reply } => _ = reply.send(self.summaries()),
             Call::Status { study, reply } => _ = reply.send(self.status(study)),
             Call::Results { study, reply } => _ = reply.send(self.results(study).await),
-            Call::Sealed { study, digest, reply } => {
-                _ = reply.send(self.sealed(study, digest).await);
+            Call::Sealed { study, revision, digest, reply } => {
+                _ = reply.send(self.sealed(study, revision, digest).await);
             }
             _ => unreachable!("calls of workers are answered by the engine itself"),
         }
@@ -173,7 +173,7 @@ impl Engine {
     /// The shards of a study that is complete, cell by cell.
     async fn results(&mut self, study: StudyId) -> Result<Option<Results>, store::Error> {
         let Some(entry) = self.studies.get(&study) else { return Ok(None) };
-        if entry.closed.len() < entry.plan.cells.len() {
+        if !entry.is_closed() {
             return Ok(None);
         }
         let mut shards = self.store.shards(study).await?;
@@ -192,8 +192,15 @@ impl Engine {
         Ok(Some(Results { plan: Arc::clone(&entry.plan), cells }))
     }
 
-    async fn sealed(&mut self, study: StudyId, digest: [u8; 32]) -> Result<(), store::Error> {
-        let Some(entry) = self.studies.get(&study) else { return Ok(()) };
+    async fn sealed(
+        &mut self,
+        study: StudyId,
+        revision: [u8; 32],
+        digest: [u8; 32],
+    ) -> Result<(), store::Error> {
+        // What a plan that has grown since holds is not in the dataset.
+        let sealed = |entry: &&Entry| entry.revision == revision && entry.is_closed();
+        let Some(entry) = self.studies.get(&study).filter(sealed) else { return Ok(()) };
         let cells: Vec<store::SealedCell> = entry
             .closed
             .iter()

@@ -58,11 +58,11 @@ impl Datasets for NoDatasets {
     }
 }
 
-fn definition() -> Definition {
+pub(super) fn definition() -> Definition {
     Definition { file_name: "takeover.toml".into(), text: STUDY.into(), files: vec![] }
 }
 
-fn config(dir: &Path, storage: Storage, listen: SocketAddr) -> Config {
+pub(super) fn config(dir: &Path, storage: Storage, listen: SocketAddr) -> Config {
     Config {
         dir: dir.to_path_buf(),
         storage,
@@ -139,7 +139,7 @@ fn lead(dir: &Path, ledger: &str, store: Option<&(String, Vec<(&str, String)>)>)
     Leader { process, address: address.expect("the leader starts") }
 }
 
-fn work(name: &str, coordinators: &str, cache: &Path) -> client::Config {
+pub(super) fn work(name: &str, coordinators: &str, cache: &Path) -> client::Config {
     client::Config {
         coordinator: coordinators.to_owned(),
         name: name.to_owned(),

@@ -255,6 +255,32 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// An object store refuses, or does not answer.
+    #[error("cannot {action} {object}: {problem}")]
+    Object {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        object: String,
+        /// What is wrong, and what to do about it.
+        problem: String,
+    },
+    /// An object of a sealed dataset is not what was put.
+    #[error(
+        "{object} is not what was sealed: there is {found}; put back a good copy of it, or of the whole dataset"
+    )]
+    Altered {
+        /// The object.
+        object: String,
+        /// What is there.
+        found: String,
+    },
+    /// Another process has put a dataset.
+    #[error("another coordinator has put a dataset to {place} meanwhile, which stays")]
+    Replaced {
+        /// Where.
+        place: String,
+    },
     /// The writer has ended.
     #[error("the store is closed")]
     Closed,
@@ -279,6 +305,7 @@ impl Error {
                 | Self::CorruptDatabase { .. }
                 | Self::Deposed { .. }
                 | Self::Ledger { .. }
+                | Self::Object { .. }
         )
     }
 

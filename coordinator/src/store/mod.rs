@@ -14,7 +14,7 @@
 
 mod body;
 mod committer;
-mod dataset;
+pub mod dataset;
 mod disk;
 mod error;
 mod files;
@@ -56,7 +56,6 @@ use shelf::Shelf;
 use writer::Change;
 
 pub(crate) use dataset::names;
-pub use dataset::{fetch_dataset, publish_dataset};
 pub use error::Error;
 pub use frame::MAX_PAYLOAD;
 pub use location::{Bucket, LedgerAt, LocationError, Postgres, RecordsAt, Storage};

@@ -24,7 +24,7 @@ use super::error::{At, Error};
 use super::location::Bucket;
 
 /// A request is tried again for so long.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A place in an object store.
 pub(super) struct Remote {
@@ -49,14 +49,56 @@ impl Drop for Remote {
 }
 
 /// The client of a bucket; nothing is asked of it yet.
-pub(super) fn client(at: &Bucket) -> Result<AmazonS3, Error> {
+pub(super) fn client(at: &Bucket, patience: Duration) -> Result<AmazonS3, Error> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(&at.bucket);
     for (key, value) in at.settings() {
         let key = key.parse().map_err(failed).at("use the setting of", &at.name())?;
         builder = builder.with_config(key, value);
     }
-    let retry = RetryConfig { retry_timeout: PATIENCE, ..RetryConfig::default() };
-    builder.with_retry(retry).build().map_err(failed).at("use", &at.name())
+    let retry = RetryConfig { retry_timeout: patience, ..RetryConfig::default() };
+    builder.with_retry(retry).build().map_err(|error| Error::Object {
+        action: "use",
+        object: at.to_string(),
+        problem: words(at, &error),
+    })
+}
+
+/// What is wrong, and what to do about it.
+pub(super) fn words(at: &Bucket, error: &Failure) -> String {
+    let (mut text, mut cause) = (error.to_string(), error as &dyn std::error::Error);
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+        text += &cause.to_string();
+    }
+    let has = |mark: &str| text.contains(mark);
+    let denied =
+        matches!(error, Failure::PermissionDenied { .. } | Failure::Unauthenticated { .. });
+    // Where nothing else has credentials, the service for virtual machines of Amazon's is asked.
+    if has("169.254.") || has("Missing AccessKeyId") || has("Missing SecretAccessKey") {
+        "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN where they \
+         are temporary), or AWS_SKIP_SIGNATURE=true for a public bucket; ~/.aws is not read"
+            .to_owned()
+    } else if has("NoSuchBucket") {
+        format!(
+            "there is no bucket {:?}: check its name and AWS_ENDPOINT_URL, or make it",
+            at.bucket
+        )
+    } else if denied {
+        "access is denied: check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and what the bucket's policy \
+         allows them"
+            .to_owned()
+    } else if has("scheme is not allowed") {
+        "its server has no TLS: set AWS_ALLOW_HTTP=true if the network is trusted".to_owned()
+    } else if ["(Connect)", "Connection refused", "dns error", "timed out"]
+        .iter()
+        .any(|mark| has(mark))
+    {
+        format!(
+            "its server does not answer ({cause}): check AWS_ENDPOINT_URL, and that this machine reaches it"
+        )
+    } else {
+        error.to_string()
+    }
 }
 
 /// What the rest of the store understands.
@@ -74,7 +116,7 @@ pub(super) fn failed(error: Failure) -> io::Error {
 
 impl Remote {
     pub(super) fn new(at: &Bucket) -> Result<Self, Error> {
-        let store = Arc::new(client(at)?);
+        let store = Arc::new(client(at, PATIENCE)?);
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("object-store")

@@ -14,6 +14,7 @@ use crate::calibration::calibrate;
 use crate::exit::BadInput;
 use crate::load::{Loaded, load};
 use crate::outcome;
+use crate::place::folder;
 
 use jobs::Jobs;
 use script::{Cluster, Limit, Script, Settings};
@@ -53,7 +54,7 @@ struct Submit {
     /// The study file
     study: PathBuf,
     /// The output folder, which all nodes see [default: results/NAME]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder)]
     out: Option<PathBuf>,
     /// How the study is spread
     #[arg(long, value_enum, default_value_t = Mode::Parts)]

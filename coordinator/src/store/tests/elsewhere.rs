@@ -72,29 +72,88 @@ async fn a_bucket_out_of_reach_says_so_and_loses_nothing() {
     assert!(error.to_string().contains("s3://data/x"), "{error}");
 }
 
+/// A folder with a file that is put in parts, and a small one.
+fn sealed(large: &[u8]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("records")).unwrap();
+    std::fs::create_dir_all(folder.path().join(".regretta")).unwrap();
+    std::fs::write(folder.path().join("records/part-0.parquet"), large).unwrap();
+    std::fs::write(folder.path().join("manifest.json"), b"{}").unwrap();
+    std::fs::write(folder.path().join(".regretta/ledger.db"), b"not part of it").unwrap();
+    folder
+}
+
+async fn fetched(stored: &dataset::Stored, folder: &Path) -> usize {
+    let missing = stored.missing(folder).await;
+    stored.fetch(&missing, folder).await.unwrap();
+    missing.len()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn datasets_come_back_and_only_what_changed_is_read() {
-    let Some(at) = bucket().map(|bucket| bucket.join("studies/lemma1")) else { return };
-    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let write = |name: &str, bytes: &[u8]| {
-        let path = from.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
-    };
-    // One that is put in parts.
+    let Some(at) = bucket().map(|bucket| bucket.join("datasets/lemma1")) else { return };
     let large: Vec<u8> = (0..40_000_000_u32).map(|i| (i ^ (i >> 11)) as u8).collect();
-    write("records/part-0.parquet", &large);
-    write("manifest.json", b"{}");
-    write(".regretta/ledger.db", b"not part of it");
-    publish_dataset(from.path(), &at).await.unwrap();
-    assert_eq!(fetch_dataset(&at, to.path()).await.unwrap(), 2);
+    let (from, to) = (sealed(&large), tempfile::tempdir().unwrap());
+    assert_eq!(dataset::look(&at).await.unwrap(), None);
+    let put = dataset::publish(from.path(), &at, None).await.unwrap();
+    let seen = dataset::look(&at).await.unwrap().unwrap();
+    assert_eq!(seen, put);
+    assert_eq!(fetched(&seen, to.path()).await, 2);
     assert_eq!(std::fs::read(to.path().join("records/part-0.parquet")).unwrap(), large);
     assert!(!to.path().join(".regretta").exists());
-    assert_eq!(fetch_dataset(&at, to.path()).await.unwrap(), 0);
-    write("manifest.json", b"{ }");
-    publish_dataset(from.path(), &at).await.unwrap();
-    assert_eq!(fetch_dataset(&at, to.path()).await.unwrap(), 1);
-    assert_eq!(std::fs::read(to.path().join("manifest.json")).unwrap(), b"{ }");
-    let error = fetch_dataset(&at.join("nothing"), to.path()).await.unwrap_err();
-    assert!(error.to_string().contains("studies/lemma1/nothing"), "{error}");
+    assert_eq!(fetched(&seen, to.path()).await, 0);
+    std::fs::write(from.path().join("manifest.json"), b"{ }").unwrap();
+    dataset::publish(from.path(), &at, Some(&seen)).await.unwrap();
+    // Whoever is in the middle of the old one goes on with it.
+    std::fs::remove_file(to.path().join("manifest.json")).unwrap();
+    assert_eq!(fetched(&seen, to.path()).await, 1);
+    assert_eq!(std::fs::read(to.path().join("manifest.json")).unwrap(), b"{}");
+    let now = dataset::look(&at).await.unwrap().unwrap();
+    assert_eq!(fetched(&now, to.path()).await, 1);
+    assert_eq!(now.read("manifest.json").await.unwrap(), &b"{ }"[..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dataset_is_replaced_by_whoever_has_seen_it_and_old_ones_go() {
+    let Some(home) = bucket() else { return };
+    let at = home.join("datasets/lemma1");
+    let versions = [b"one", b"two", b"six"].map(|bytes| sealed(bytes));
+    let first = dataset::publish(versions[0].path(), &at, None).await.unwrap();
+    // The same again is no change.
+    assert_eq!(dataset::publish(versions[0].path(), &at, Some(&first)).await.unwrap(), first);
+    let again = dataset::publish(versions[0].path(), &at, None).await.unwrap();
+    assert_eq!(again.index(), first.index());
+    let second = dataset::publish(versions[1].path(), &at, Some(&first)).await.unwrap();
+    // A coordinator that was asleep does not put an older dataset over a newer one.
+    for over in [None, Some(&first)] {
+        let error = dataset::publish(versions[2].path(), &at, over).await.unwrap_err();
+        assert!(matches!(error, Error::Replaced { .. }), "{error}");
+    }
+    assert_eq!(dataset::look(&at).await.unwrap().unwrap(), second);
+    dataset::publish(versions[2].path(), &at, Some(&second)).await.unwrap();
+    second.read("manifest.json").await.unwrap();
+    let error = first.read("manifest.json").await.unwrap_err();
+    assert!(matches!(error, Error::Altered { .. }), "{error}");
+    assert_eq!(dataset::below(&home).await.unwrap(), [at.to_string()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_objects_are_named_and_never_kept() {
+    let Some(at) = bucket().map(|bucket| bucket.join("datasets/lemma1")) else { return };
+    let (from, to) = (sealed(b"records"), tempfile::tempdir().unwrap());
+    let stored = dataset::publish(from.path(), &at, None).await.unwrap();
+    let object = format!("{}/records/part-0.parquet", stored.index().version());
+    let remote = remote::Remote::new(&at).unwrap();
+    for damage in [&b"recorbs"[..], b"rec", b"records and more"] {
+        remote.delete(std::slice::from_ref(&object)).unwrap();
+        remote.create(&object, &Bytes::copy_from_slice(damage)).unwrap();
+        let error = stored.fetch(&stored.index().0, to.path()).await.unwrap_err();
+        assert!(matches!(error, Error::Altered { .. }), "{error}");
+        assert!(error.to_string().contains(&object), "{error}");
+        assert_eq!(std::fs::read_dir(to.path().join("records")).unwrap().count(), 0);
+    }
+    remote.delete(&["current".to_owned()]).unwrap();
+    remote.create("current", &Bytes::from_static(b"half an index")).unwrap();
+    let error = dataset::look(&at).await.unwrap_err();
+    assert!(error.to_string().contains("current"), "{error}");
 }

@@ -1,0 +1,208 @@
+//! Sealed datasets: one folder per study, named NAME-ID, and the same in the object store if there is one.
+//!
+//! What is in the store counts: a folder is a cache of it then, and `.version` in it says of what. A
+//! coordinator that takes over, with a folder of its own that has nothing, finds all there.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use analysis::{Manifest, PriorSummary};
+use anyhow::{Context, bail};
+use coordinator::server::{Datasets, Definition, Handle, Outcome, Results};
+use coordinator::store::dataset::{self, Stored};
+use coordinator::store::{Bucket, RecordsAt};
+use proto::v1::StudyState;
+use study::StudyId;
+use study::plan::Plan;
+use worker::problem::Problem;
+
+use crate::load::memory_limit;
+use crate::{disk, sealing};
+
+/// How long a study that could not be sealed waits for the next attempt.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// Which version of what is in the store a folder has.
+const VERSION: &str = ".version";
+
+/// The datasets of a coordinator.
+pub(super) struct Sealed {
+    studies: PathBuf,
+    store: Option<Bucket>,
+    /// A folder is written to by one at a time.
+    locks: Mutex<HashMap<StudyId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Datasets for Sealed {
+    fn folder(&self, study: StudyId) -> Option<PathBuf> {
+        let end = format!("-{study}");
+        let mut folders = std::fs::read_dir(&self.studies).ok()?.filter_map(Result::ok);
+        let folder = folders.find(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name.ends_with(&end) && !name.starts_with('.')
+        })?;
+        Some(folder.path()).filter(|folder| folder.join("manifest.json").exists())
+    }
+
+    fn bring<'a>(
+        &'a self,
+        study: StudyId,
+        name: &'a str,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>> {
+        Box::pin(async move {
+            let Some(place) = self.place(study, name) else { return Ok(()) };
+            let lock = self.lock(study);
+            let _held = lock.lock().await;
+            let brought = async {
+                let stored = dataset::look(&place).await?;
+                let stored = stored.with_context(|| format!("{place} holds no dataset"))?;
+                fetch(&stored, &self.out(study, name)).await
+            };
+            brought.await.map_err(|error: anyhow::Error| format!("{error:#}"))
+        })
+    }
+}
+
+impl Sealed {
+    pub(super) fn new(studies: &Path, records: Option<&RecordsAt>) -> Self {
+        let store = match records {
+            Some(RecordsAt::S3(bucket)) => Some(bucket.clone()),
+            Some(RecordsAt::Folder) | None => None,
+        };
+        Self { studies: studies.to_path_buf(), store, locks: Mutex::default() }
+    }
+
+    fn out(&self, study: StudyId, name: &str) -> PathBuf {
+        self.studies.join(format!("{name}-{study}"))
+    }
+
+    fn place(&self, study: StudyId, name: &str) -> Option<Bucket> {
+        Some(self.store.as_ref()?.join(&format!("datasets/{name}-{study}")))
+    }
+
+    fn lock(&self, study: StudyId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.locks.lock().expect("nobody panics while holding it");
+        Arc::clone(locks.entry(study).or_default())
+    }
+
+    async fn seal(&self, handle: &Handle, study: StudyId) -> anyhow::Result<()> {
+        let definition = handle.definition(study).await.context("the study is gone")?;
+        let results = sealing::results(handle, study).await?;
+        let plan = Arc::clone(&results.plan);
+        if definition.plan()?.revision() != plan.revision() {
+            bail!("the study has just grown");
+        }
+        let lock = self.lock(study);
+        let _held = lock.lock().await;
+        let (out, place) = (self.out(study, &plan.study.name), self.place(study, &plan.study.name));
+        let stored = match &place {
+            Some(place) => dataset::look(place).await?,
+            None => None,
+        };
+        if let Some(stored) = &stored {
+            if let Some(manifest) = whole(stored, &results, &definition.text).await? {
+                return sealing::finish(handle, &plan, &manifest).await;
+            }
+            fetch(stored, &out).await?;
+        }
+        std::fs::create_dir_all(&out)?;
+        // From here on the folder is ahead of the store.
+        absent(std::fs::remove_file(out.join(VERSION)))?;
+        let text = definition.text.clone();
+        let planned = Arc::clone(&plan);
+        let priors = tokio::task::spawn_blocking(move || priors(definition, &planned)).await??;
+        // Before the dataset is there to be fetched.
+        std::fs::write(out.join("study.toml"), text)?;
+        let manifest = sealing::dataset(handle, results, priors, &out).await?;
+        if let Some(place) = &place {
+            let put = dataset::publish(&out, place, stored.as_ref()).await?;
+            std::fs::write(out.join(VERSION), put.index().version())?;
+            tracing::info!(%study, %place, version = put.index().version(), "put");
+        }
+        sealing::finish(handle, &plan, &manifest).await?;
+        tracing::info!(%study, digest = manifest.digest, out = %out.display(), "sealed");
+        Ok(())
+    }
+}
+
+/// The manifest of what is in the store, if nothing has to be added to it.
+async fn whole(stored: &Stored, results: &Results, text: &str) -> anyhow::Result<Option<Manifest>> {
+    let file = stored.index().0.iter().find(|file| file.name == "study.toml");
+    if file.is_none_or(|file| file.digest != blake3::hash(text.as_bytes())) {
+        return Ok(None);
+    }
+    let manifest = stored.read("manifest.json").await?;
+    let manifest = Manifest::parse(&manifest, "manifest.json".into())?;
+    Ok(sealing::is_whole(results, &manifest).then_some(manifest))
+}
+
+/// Makes a folder have what is in the store.
+async fn fetch(stored: &Stored, out: &Path) -> anyhow::Result<()> {
+    let version = stored.index().version();
+    if std::fs::read_to_string(out.join(VERSION)).is_ok_and(|held| held == version) {
+        return Ok(());
+    }
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    let beside = out.with_file_name(format!(".{name}"));
+    // What an interruption left may be of another version.
+    absent(std::fs::remove_dir_all(&beside))?;
+    std::fs::create_dir_all(&beside)?;
+    disk::require(&beside, stored.index().bytes())?;
+    stored.fetch(&stored.index().0, &beside).await?;
+    std::fs::write(beside.join(VERSION), version)?;
+    absent(std::fs::remove_dir_all(out))?;
+    Ok(std::fs::rename(&beside, out)?)
+}
+
+/// What is not there need not be removed.
+fn absent(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn priors(definition: Definition, plan: &Plan) -> anyhow::Result<Vec<PriorSummary>> {
+    let mut files = study::prior::Files::default();
+    for (path, bytes) in definition.files {
+        files.insert(&path, bytes)?;
+    }
+    let mut summaries = Vec::new();
+    for (index, planned) in plan.priors.iter().enumerate() {
+        let prior = Problem::build(&planned.spec, &files, memory_limit()?)?;
+        let cell = plan.cells.iter().find(|cell| cell.prior == index);
+        let horizons = cell.map_or(&[][..], |cell| &cell.checkpoints);
+        summaries.push(sealing::summary(index, planned, &prior, horizons)?);
+    }
+    Ok(summaries)
+}
+
+/// Seals every study once it is complete.
+pub(super) async fn seal_finished(handle: Handle, sealed: Arc<Sealed>) {
+    let mut outcomes = handle.outcomes();
+    loop {
+        let complete: Vec<StudyId> = outcomes
+            .borrow_and_update()
+            .iter()
+            .filter(|(_, outcome)| **outcome == Outcome::Complete)
+            .map(|(&study, _)| study)
+            .collect();
+        for study in complete {
+            let status = handle.status(study).await;
+            if status.is_none_or(|status| status.state() != StudyState::Sealing) {
+                continue;
+            }
+            if let Err(error) = sealed.seal(&handle, study).await {
+                tracing::error!(%study, "cannot seal: {error:#}");
+            }
+        }
+        // What could not be sealed, for want of disk space for instance, is tried again.
+        if let Ok(Err(_)) = tokio::time::timeout(RETRY, outcomes.changed()).await {
+            return;
+        }
+    }
+}

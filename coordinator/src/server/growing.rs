@@ -1,0 +1,49 @@
+//! A study grows while its dataset is being written.
+
+use std::time::Duration;
+
+use proto::v1::StudyState;
+use tokio_util::sync::CancellationToken;
+use worker::client;
+
+use super::takeover::{config, definition, work};
+use super::{Coordinator, Definition, Outcome};
+use crate::store::Storage;
+
+fn of(replicates: u64) -> Definition {
+    let all = definition();
+    let text = all.text.replace("replicates = 30000", &format!("replicates = {replicates}"));
+    Definition { text, ..all }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_grew_while_it_was_sealed_is_sealed_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let listen = ([127, 0, 0, 1], 0).into();
+    let config = config(&dir.path().join("ledger"), Storage::default(), listen);
+    let coordinator = Coordinator::start(config).await.unwrap();
+    let (handle, shutdown) = (coordinator.handle(), CancellationToken::new());
+    let address = format!("http://{}", coordinator.address);
+    let worker = work("a", &address, &dir.path().join("files"));
+    let worker = tokio::spawn(client::run(worker, shutdown.clone()));
+    let study = handle.submit(of(500)).await.unwrap();
+    assert_eq!(handle.outcome(study).await, Outcome::Complete);
+    let results = handle.results(study).await.unwrap().unwrap();
+
+    handle.submit(of(800)).await.unwrap();
+    handle.sealed(&results.plan, [0; 32]).await.unwrap();
+    assert_eq!(handle.outcome(study).await, Outcome::Complete);
+    let grown = handle.results(study).await.unwrap().unwrap();
+    assert_eq!(handle.status(study).await.unwrap().state(), StudyState::Sealing);
+    for cell in &grown.cells {
+        let trials: u64 = cell.shards.iter().map(|s| s.row.range.end - s.row.range.start).sum();
+        assert_eq!((trials, cell.replicates), (800, 800));
+    }
+    assert_eq!(grown.sealed().count(), 0, "the dataset of before is not that of this plan");
+    handle.sealed(&grown.plan, [0; 32]).await.unwrap();
+    assert_eq!(handle.status(study).await.unwrap().state(), StudyState::Done);
+    shutdown.cancel();
+    worker.await.unwrap().unwrap();
+    drop(handle);
+    coordinator.stop(Duration::ZERO).await;
+}

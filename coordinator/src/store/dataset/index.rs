@@ -1,0 +1,96 @@
+//! The index of a dataset: digest, size and name of every file, one a line.
+
+use std::fmt::Write;
+use std::path::{Component, Path};
+
+/// Digits of a version.
+const DIGITS: usize = 16;
+
+/// A file of a dataset and what proves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// BLAKE3 of its bytes.
+    pub digest: blake3::Hash,
+    /// Its length.
+    pub bytes: u64,
+    /// Its path within the dataset.
+    pub name: String,
+}
+
+/// All files of a dataset. Its version is its own digest, so that another dataset has another version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index(pub Vec<Entry>);
+
+impl Index {
+    /// The version: 16 hexadecimal digits.
+    pub fn version(&self) -> String {
+        blake3::hash(self.lines("").as_bytes()).to_hex()[..DIGITS].to_owned()
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|entry| entry.bytes).sum()
+    }
+
+    /// What is kept: names are below the version.
+    pub(super) fn text(&self) -> String {
+        self.lines(&format!("{}/", self.version()))
+    }
+
+    fn lines(&self, folder: &str) -> String {
+        let mut lines = String::new();
+        for Entry { digest, bytes, name } in &self.0 {
+            writeln!(lines, "{digest} {bytes} {folder}{name}").expect("a string takes text");
+        }
+        lines
+    }
+
+    /// From what is kept; `None` where it is empty, cut off or altered, or leaves its folder.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let files: Option<Vec<Entry>> = text.lines().map(entry).collect();
+        let index = Self(files?);
+        (!text.is_empty() && index.text() == text).then_some(index)
+    }
+}
+
+fn entry(line: &str) -> Option<Entry> {
+    let (digest, rest) = line.split_once(' ')?;
+    let (bytes, path) = rest.split_once(' ')?;
+    let (_, name) = path.split_once('/')?;
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+    let inside = !name.is_empty() && Path::new(name).components().all(plain);
+    let (digest, bytes) = (digest.parse().ok()?, bytes.parse().ok()?);
+    inside.then(|| Entry { digest, bytes, name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(names: &[&str]) -> Index {
+        let entry = |name: &&str| Entry {
+            digest: blake3::hash(name.as_bytes()),
+            bytes: 7,
+            name: (*name).to_owned(),
+        };
+        Index(names.iter().map(entry).collect())
+    }
+
+    #[test]
+    fn an_index_survives_its_text_and_no_change_of_it() {
+        let index = index(&["records/part 1", "manifest.json"]);
+        let text = index.text();
+        assert_eq!(Index::parse(&text), Some(index));
+        for end in 0..text.len() {
+            assert_eq!(Index::parse(&text[..end]), None, "{end}");
+        }
+        assert_eq!(Index::parse(&text.replace(" 7 ", " 8 ")), None);
+    }
+
+    #[test]
+    fn names_stay_inside_their_folder() {
+        for name in ["../x", "/etc/passwd", "a/../../x", ""] {
+            assert_eq!(Index::parse(&index(&[name]).text()), None, "{name}");
+        }
+    }
+}
