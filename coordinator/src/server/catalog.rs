@@ -1,6 +1,7 @@
 //! Studies that the coordinator knows: their definitions, plans, and what the core is to do for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use study::file::{FileError, Study};
@@ -131,11 +132,9 @@ impl Past {
         let plan = &entry.plan;
         let mut done: BTreeMap<CellId, Vec<DoneShard>> = BTreeMap::new();
         let mut deaths: BTreeMap<CellId, Vec<Deaths>> = BTreeMap::new();
-        let agreed = |shard: &StoredShard| {
-            self.checks.iter().any(|check| {
-                check.agreed && check.cell == shard.row.cell && check.range == shard.row.range
-            })
-        };
+        let range = |range: &Range<u64>| (range.start, range.end);
+        let agreed = self.checks.iter().filter(|check| check.agreed);
+        let agreed: HashSet<_> = agreed.map(|check| (check.cell, range(&check.range))).collect();
         for shard in &self.shards {
             let row = &shard.row;
             let Ok(tally) = Tally::decode(&row.tally) else { continue };
@@ -144,7 +143,7 @@ impl Past {
                 digest: row.digest,
                 tally,
                 worker: row.worker.clone(),
-                checked: agreed(shard),
+                checked: agreed.contains(&(row.cell, range(&row.range))),
             });
         }
         for death in self.deaths {
