@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a record costs on its way: a coordinator and a worker as processes of their own, on this machine.
 
-    python3 bench/service.py target/release/regretta SCRATCH [--trials 500000] [--detail checkpoints]
+    python3 bench/service.py target/release/regretta SCRATCH [--trials 500000] [--detail checkpoints] [--claims '*']
 
 The trials are very short, so that records are what it is about. Prints, for one study: processor time of worker and
 coordinator for a record and a trial, bytes of a record on the wire (where `ss` is installed), in segments and in
@@ -25,6 +25,7 @@ from pathlib import Path
 from analysis import HORIZONS, STUDY
 
 TICKS = os.sysconf("SC_CLK_TCK")
+CELLS = 9  # of the study
 PATIENCE = 1800  # seconds for everything
 
 
@@ -103,11 +104,11 @@ class Service:
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def measure(service: Service, trials: int, detail: str) -> None:
+def measure(service: Service, trials: int, detail: str, claims: list[str]) -> None:
     file = service.folder / "study.toml"
-    cells = 14  # of the study
-    text = STUDY.format(replicates=trials // cells, horizons=HORIZONS)
-    file.write_text(text.replace("[prior]", f'detail = "{detail}"\n[prior]', 1))
+    text = STUDY.format(replicates=trials // CELLS, horizons=HORIZONS)
+    text = text.replace("[prior]", f'detail = "{detail}"\n[prior]', 1)
+    file.write_text(text + f"[claims]\ntest = {json.dumps(claims)}\n")
     before, worker_before = cpu(service.coordinator), cpu(service.worker)
     began = time.perf_counter()
     service.study("submit", str(file))
@@ -139,7 +140,8 @@ def measure(service: Service, trials: int, detail: str) -> None:
     print(f"  peak of the coordinator: {peak(service.coordinator)} MiB")
     for what in (["--only", "verdicts"], []):
         took, used = timed([service.binary, "analyze", str(manifest.parent), *what])
-        print(f"  for 10^6 records: analyze {' '.join(what)} {million * took:.2f} s, CPU {million * used:.2f} s")
+        name = " ".join(["analyze", *what])
+        print(f"  for 10^6 records: {name} {million * took:.2f} s, CPU {million * used:.2f} s")
 
 
 def main() -> None:
@@ -148,12 +150,13 @@ def main() -> None:
     parser.add_argument("scratch", type=Path)
     parser.add_argument("--trials", type=int, default=500_000)
     parser.add_argument("--detail", choices=["checkpoints", "steps", "summary"], default="checkpoints")
+    parser.add_argument("--claims", nargs="+", default=["*"])
     arguments = parser.parse_args()
     arguments.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
         service = Service(arguments.binary, Path(folder))
         try:
-            measure(service, arguments.trials, arguments.detail)
+            measure(service, arguments.trials, arguments.detail, arguments.claims)
         finally:
             service.stop()
 

@@ -23,6 +23,9 @@ fn memory(name: &str) -> u64 {
 }
 
 /// Processor time of all threads, in user and system mode.
+///
+/// # Panics
+/// Where there is no /proc.
 pub fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux has it");
     // The name may have spaces and ends with the last parenthesis; utime is the 12th field after it.
