@@ -40,7 +40,7 @@ pub(crate) struct Seen {
 /// Works until whoever started this process closes its input.
 pub(crate) async fn work(load: &Load, address: &str) {
     let plan = load.definition().plan().unwrap();
-    assert_eq!(plan.trials(), 1000 * load.replicates);
+    assert_eq!(plan.trials(), u128::from(1000 * load.replicates));
     let rows = plan.cells.iter().map(|cell| (cell.id, rows::rows(&plan.study, &cell.cell).len()));
     let rows: Arc<Rows> = Arc::new(rows.collect());
     let stop = CancellationToken::new();
