@@ -40,6 +40,11 @@ impl Worker {
         }
     }
 
+    /// The same machine, not yet started again.
+    pub(crate) fn next_life(&self) -> Self {
+        Self { life: self.life + 1, ..Self::new(self.number) }
+    }
+
     /// Its id in this life.
     pub(crate) fn id(&self) -> WorkerId {
         WorkerId(self.life << 32 | self.number)

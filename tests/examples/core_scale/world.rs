@@ -227,8 +227,7 @@ impl World {
         self.crashes += 1;
         self.lost += (state.running.len() + state.stock.len()) as u64;
         let id = state.id();
-        let fresh = Worker { life: state.life + 1, ..Worker::new(state.number) };
-        *state = fresh;
+        *state = state.next_life();
         if self.rng.random() {
             self.tell(Event::Disconnected { worker: id });
         }
