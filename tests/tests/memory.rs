@@ -8,19 +8,12 @@ use std::process::Command;
 use study::cell::Policy;
 use tests::cells::{run, ucb, wishart};
 use tests::priors::{kernels, on_grid};
+use tests::process::peak_memory;
 
 const POINTS: usize = 1_000_000;
 const MARK: &str = "peak of memory in KiB: ";
 /// Set in the child.
 const CHILD: &str = "REGRETTA_MEMORY_CHILD";
-
-/// VmHWM of /proc/self/status, in KiB.
-fn peak() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kibibytes = peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse().ok());
-    kibibytes.expect("a number of kB")
-}
 
 fn run_trials() {
     let prior = on_grid(POINTS, kernels::WHITE, 0.1);
@@ -28,7 +21,7 @@ fn run_trials() {
         let records = run(&prior, policy, 1, &[5], 2);
         assert!(records.len() == 2 && records.iter().all(|record| record.outcome.is_ok()));
     }
-    println!("{MARK}{}", peak());
+    println!("{MARK}{}", peak_memory());
 }
 
 #[test]

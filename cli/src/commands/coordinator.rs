@@ -12,6 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use coordinator::server::{Config, Coordinator, Tls};
 use coordinator::store::{LedgerAt, RecordsAt, Storage};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use worker::{Cpu, golden};
 
 use super::connection::{read_secret, read_token};
@@ -91,6 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     std::fs::create_dir_all(&studies)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", studies.display())))?;
+    allow_open_files();
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = threads.context("cannot start the runtime")?;
     runtime.block_on(async {
@@ -104,6 +106,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         }
         Ok(())
     })
+}
+
+/// Every connection is an open file. Many systems start programs with room for 1,024 and let them have more:
+/// takes all that is allowed, so that a thousand workers are not too many.
+fn allow_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "the number of open files stays limited; raise it with `ulimit -n`");
+    }
 }
 
 /// Why a coordinator serves no more.
@@ -248,4 +260,19 @@ fn published(file: &Path, scheme: &str, address: SocketAddr) -> anyhow::Result<(
     write().map_err(|error| {
         BadInput(format!("cannot write the address to {}: {error}", file.display())).into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_open_files_that_are_allowed_are_taken() {
+        let allowed = getrlimit(Resource::Nofile).maximum;
+        let mut fewer = getrlimit(Resource::Nofile);
+        fewer.current = allowed.map(|most| most - 1);
+        setrlimit(Resource::Nofile, fewer).unwrap();
+        allow_open_files();
+        assert_eq!(getrlimit(Resource::Nofile).current, allowed);
+    }
 }

@@ -107,9 +107,11 @@ impl CellState {
         };
         for shard in &work.done {
             // A shard beyond the maximum, or one that the ledger names twice, is no news.
-            if cell.pending.covers(&shard.range) {
+            if cell.pending.covers(&shard.range)
+                && let Ok(tally) = Tally::decode(&shard.tally)
+            {
                 cell.pending.remove(shard.range.clone());
-                cell.add_done(shard.range.clone(), &shard.tally);
+                cell.add_done(shard.range.clone(), &tally);
             }
         }
         for deaths in work.deaths.iter().filter(|deaths| deaths.count > 0) {

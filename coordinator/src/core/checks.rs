@@ -66,6 +66,11 @@ impl Checks {
         self.waiting.values().map(BTreeSet::len).sum()
     }
 
+    /// Whether there is one that nobody works on; asked with every lease.
+    pub(super) fn any_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// All checks that are not done.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Key, &Check)> {
         self.all.iter()

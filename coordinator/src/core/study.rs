@@ -143,7 +143,7 @@ impl StudyState {
 
     /// Whether a request could be served.
     pub(super) fn has_work(&self) -> bool {
-        self.checks.waiting() > 0
+        self.checks.any_waiting()
             || !(self.fresh.is_empty() && self.suspect.is_empty() && self.ahead.is_empty())
     }
 

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use study::plan::Replicates;
-use study::tally::Tally;
 use study::{CellId, StudyId};
 
 use crate::stopping::Rule;
@@ -47,8 +47,9 @@ pub struct DoneShard {
     pub range: Range<u64>,
     /// The digest of its records.
     pub digest: [u8; 32],
-    /// What it says about the cell's rows.
-    pub tally: Tally,
+    /// What it says about the cell's rows, encoded: there may be a million of them. One that cannot
+    /// be read counts as not done.
+    pub tally: Bytes,
     /// The name of the worker that computed it.
     pub worker: String,
     /// Whether it was recomputed and agreed.

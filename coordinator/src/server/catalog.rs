@@ -1,13 +1,13 @@
 //! Studies that the coordinator knows: their definitions, plans, and what the core is to do for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use study::file::{FileError, Study};
 use study::plan::{NotGrown, Plan, PlannedCell};
 use study::prior::{Files, TableError};
 use study::rows;
-use study::tally::Tally;
 use study::{CellId, Digest, StudyId};
 
 use crate::core::{CellWork, Deaths, DoneShard, StudyWork};
@@ -131,25 +131,21 @@ impl Past {
         cells
     }
 
-    /// The work that is left, with what is done; damaged tallies count as not done.
+    /// The work that is left, with what is done.
     pub(super) fn work(self, entry: &Entry) -> StudyWork {
         let plan = &entry.plan;
         let mut done: BTreeMap<CellId, Vec<DoneShard>> = BTreeMap::new();
         let mut deaths: BTreeMap<CellId, Vec<Deaths>> = BTreeMap::new();
-        let agreed = |shard: &StoredShard| {
-            self.checks.iter().any(|check| {
-                check.agreed && check.cell == shard.row.cell && check.range == shard.row.range
-            })
-        };
-        for shard in &self.shards {
-            let row = &shard.row;
-            let Ok(tally) = Tally::decode(&row.tally) else { continue };
+        let range = |range: &Range<u64>| (range.start, range.end);
+        let agreed = self.checks.iter().filter(|check| check.agreed);
+        let agreed: HashSet<_> = agreed.map(|check| (check.cell, range(&check.range))).collect();
+        for StoredShard { row, .. } in self.shards {
             done.entry(row.cell).or_default().push(DoneShard {
-                range: row.range.clone(),
+                checked: agreed.contains(&(row.cell, range(&row.range))),
+                range: row.range,
                 digest: row.digest,
-                tally,
-                worker: row.worker.clone(),
-                checked: agreed(shard),
+                tally: row.tally,
+                worker: row.worker,
             });
         }
         for death in self.deaths {

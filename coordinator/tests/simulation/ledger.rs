@@ -69,7 +69,7 @@ impl Ledger {
         let done = rows.map(|row| DoneShard {
             range: row.shard.range.clone(),
             digest: row.shard.digest,
-            tally: row.shard.tally.clone(),
+            tally: row.shard.tally.encode().into(),
             worker: row.shard.worker.to_string(),
             checked: row.checked.is_some(),
         });

@@ -207,16 +207,17 @@ impl Ledger {
 
     /// The shards of a study, by cell and replicate.
     pub(in crate::store) async fn shards(&self, study: StudyId) -> Result<Vec<StoredShard>, Error> {
-        let rows = self.rows(
+        let mut connection = self.0.connection(&self.0.read, &self.0.broken[1]).await?;
+        let entries = connection.session().each(
             "SELECT studies.id AS study_id, shards.* FROM shards \
              JOIN studies ON studies.number = shards.study WHERE studies.id = $1",
             values![&study.0[..]],
+            entry,
         );
-        let mut shards: Vec<StoredShard> = self
-            .entries(&rows.await?)?
-            .into_iter()
-            .map(|entry| self.sound(entry))
-            .collect::<Result<_, _>>()?;
+        let entries = entries.await.map_err(|error| self.0.sql(error))?;
+        drop(connection);
+        let mut shards: Vec<StoredShard> =
+            entries.into_iter().map(|entry| self.sound(entry)).collect::<Result<_, _>>()?;
         shards.sort_unstable_by_key(|shard| (shard.row.cell, shard.row.range.start));
         Ok(shards)
     }

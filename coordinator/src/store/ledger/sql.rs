@@ -1,5 +1,6 @@
 //! Statements that run on both databases: `$1` stands for the first value in either dialect.
 
+use futures_util::TryStreamExt;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{
@@ -162,6 +163,27 @@ impl Session<'_> {
     /// All rows of a statement's answer.
     pub(super) async fn rows(self, sql: &'static str, values: Vec<Value>) -> Sql<Vec<Row>> {
         self.fetch(sql, values, true).await
+    }
+
+    /// The same, each row made into something smaller before the next one comes.
+    pub(super) async fn each<T>(
+        self,
+        sql: &'static str,
+        values: Vec<Value>,
+        make: impl Fn(&Row) -> Sql<T>,
+    ) -> Sql<Vec<T>> {
+        match self {
+            Self::Sqlite(connection) => {
+                let query = query_with(sql, arguments::<Sqlite>(values)?);
+                let rows = query.fetch(connection).map_ok(Row::Sqlite);
+                rows.and_then(async |row| make(&row)).try_collect().await
+            }
+            Self::Postgres(connection) => {
+                let query = query_with(sql, arguments::<Postgres>(values)?);
+                let rows = query.fetch(connection).map_ok(Row::Postgres);
+                rows.and_then(async |row| make(&row)).try_collect().await
+            }
+        }
     }
 
     /// The same for a statement that is put together, and not kept for the next time.
