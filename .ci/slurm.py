@@ -3,7 +3,7 @@
 programs, a node that fails. The digest is that of one process, nothing that was computed is lost, and `slurm status` says
 what is the case.
 
-    python3 .ci/slurm.py target/release/regretta [--replicates 10000]
+    python3 .ci/slurm.py target/release/regretta [--replicates 10000] [--long]
 
 Needs root and Debian's slurm-wlm and munge. Arrays are limited to four jobs, so that six parts need two.
 """
@@ -105,11 +105,24 @@ class Study:
         assert self.says(f"sealed, digest {whole}")
 
 
-def is_told_to_stop(process: int) -> bool:
-    """Whether SIGTERM waits for a process, which is frozen."""
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    pending = next(int(line.split()[1], 16) for line in lines if line.startswith("ShdPnd"))
-    return bool(pending & 1 << (signal.SIGTERM - 1))
+def field(process: int, name: str) -> str:
+    """What the system says of a process; nothing where it is gone."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return next(line.split(":\t")[1] for line in lines if line.startswith(f"{name}:"))
+
+
+def frozen(process: int) -> bool:
+    return field(process, "State").startswith("T")
+
+
+def thawed(process: int) -> bool:
+    """Whether a process that was frozen goes on, as it does where it is told to stop."""
+    if int(field(process, "ShdPnd") or "0", 16) & 1 << (signal.SIGTERM - 1):
+        os.kill(process, signal.SIGCONT)
+    return not frozen(process)
 
 
 def parts(study: Study, slurm: Slurm, whole: str) -> None:
@@ -150,10 +163,10 @@ def parts(study: Study, slurm: Slurm, whole: str) -> None:
     jobs = study.submit("--time", "2", "--grace", "90")
     before = study.interruptions()
     wait_for("a part", lambda: study.programs("--part", "1/6") != [])
-    frozen = study.programs("--part", "1/6")[0]
-    os.kill(frozen, signal.SIGSTOP)
-    waited = wait_for("the warning before the time limit", lambda: is_told_to_stop(frozen), 75)
-    os.kill(frozen, signal.SIGCONT)
+    slow = study.programs("--part", "1/6")[0]
+    os.kill(slow, signal.SIGSTOP)
+    wait_for("a frozen part", lambda: frozen(slow))
+    waited = wait_for("the warning before the time limit", lambda: thawed(slow), 75)
     wait_for("the part to be queued again", lambda: study.interruptions(f"parts-1-{jobs['parts-1']}-1") > 0)
     print(f"warned of the time limit after {waited:.0f} s, {study.interruptions() - before} jobs were queued again")
     study.finished(whole)
@@ -189,6 +202,30 @@ def coordinator(study: Study, slurm: Slurm, whole: str) -> None:
     assert study.programs("worker") == [], "workers end with the study"
 
 
+def cancelled_and_grown(study: Study, file: Path, grown: str) -> None:
+    """A coordinator that is cancelled with its workers, another submission, and one of what the study has grown to."""
+    options = ["--mode", "coordinator", "--workers", "2", "--time", "5"]
+    jobs = study.submit(*options)
+    study.wait_for_progress()
+    run(["scancel", jobs["coordinator"]])
+    wait_for("workers that end by themselves", lambda: not run(["squeue", "-h"]), 400)
+    assert study.says("not sealed, and no job is left")
+    study.submit(*options)
+    study.wait_for_progress()
+    wait_for("the end", lambda: study.says("sealed, digest"), 240)
+    wait_for("an empty queue", lambda: not run(["squeue", "-h"]), 60)
+    first = study.status()["digest"]
+    file.write_text(grown)
+    study.submit(*options)
+    assert study.status()["digest"] is None, "the dataset is of before"
+    wait_for("the end", lambda: study.says("sealed, digest"), 240)
+    wait_for("an empty queue", lambda: not run(["squeue", "-h"]), 60)
+    assert study.status()["digest"] != first
+    run([study.binary, "run", str(file), "--out", f"{study.out}-whole", "--quiet"])
+    whole = json.loads(Path(f"{study.out}-whole/manifest.json").read_text())["digest"]
+    assert study.status()["digest"] == whole
+
+
 def mistake(study: Study, file: Path) -> None:
     """A job with bad input fails, once: here the study file is spoilt while its jobs wait."""
     jobs = study.submit("--parts", "1", "--time", "5", "--sbatch=--begin=now+1hour")
@@ -202,6 +239,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("binary")
     parser.add_argument("--replicates", type=int, default=10000)
+    parser.add_argument("--long", action="store_true", help="also what takes ten minutes: workers that lose patience, growth")
     arguments = parser.parse_args()
     binary = str(Path(arguments.binary).resolve())
     folder = Path(tempfile.mkdtemp(prefix="regretta-slurm-"))
@@ -219,6 +257,12 @@ def main() -> None:
         print(f"six parts: the same digest, {time.monotonic() - began:.0f} s")
         coordinator(Study(binary, study, folder / "service"), slurm, whole)
         print(f"coordinator and workers: the same digest, {time.monotonic() - began:.0f} s")
+        if arguments.long:
+            copy = folder / "grown.toml"
+            copy.write_text(study.read_text())
+            grown = STUDY.format(replicates=arguments.replicates + 1000)
+            cancelled_and_grown(Study(binary, copy, folder / "grown"), copy, grown)
+            print(f"cancelled, submitted again, grown: {time.monotonic() - began:.0f} s")
         mistake(Study(binary, study, folder / "mistake"), study)
         print(f"bad input fails once, {time.monotonic() - began:.0f} s")
     except Exception:

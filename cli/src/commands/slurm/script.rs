@@ -303,41 +303,64 @@ mod tests {
         }));
     }
 
-    /// Only what was told to stop is queued again: a mistake would be made for ever.
-    #[test]
-    fn interrupted_jobs_alone_are_queued_again() {
-        let part = &cluster().parts(2, 10)[0].text;
-        let script = part.replace("step /opt/regretta", "step sh -c 'exit $CODE' -");
+    /// Runs a script whose program ends with a code, while Slurm says states of its job and of the
+    /// coordinator's: the code of the script, and the job that was queued again.
+    fn played(script: &str, code: i32, state: &str, coordinator: &str) -> (i32, Option<String>) {
         let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().display().to_string();
         for (name, text) in [
-            ("srun", "#!/bin/sh\nshift 2\nexec \"$@\"\n"),
-            ("squeue", "#!/bin/sh\necho $STATE\n"),
-            ("scontrol", "#!/bin/sh\necho $2 > requeued\n"),
-            ("sleep", "#!/bin/sh\n"),
+            ("srun", format!("#!/bin/sh\nexit {code}\n")),
+            ("squeue", format!("#!/bin/sh\n[ $3 = 9 ] && echo {coordinator} || echo {state}\n")),
+            ("scontrol", "#!/bin/sh\necho $2 > requeued\n".to_owned()),
+            ("sleep", "#!/bin/sh\n".to_owned()),
+            ("coordinator.id", "9\n".to_owned()),
         ] {
             let path = dir.path().join(name);
             std::fs::write(&path, text).unwrap();
             let all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
             std::fs::set_permissions(&path, all).unwrap();
         }
-        let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+        let path = format!("{folder}:{}", std::env::var("PATH").unwrap());
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["-c", &script.replace("/scratch/out/slurm", &folder)]).current_dir(&folder);
+        bash.env("PATH", &path).env("SLURM_ARRAY_JOB_ID", "7").env("SLURM_ARRAY_TASK_ID", "1");
+        let ended = bash.output().unwrap().status.code().unwrap();
+        let requeued = std::fs::read_to_string(dir.path().join("requeued")).ok();
+        (ended, requeued.map(|id| id.trim().to_owned()))
+    }
+
+    /// Only what was told to stop is queued again: a mistake would be made for ever.
+    #[test]
+    fn interrupted_parts_alone_are_queued_again() {
+        let script = &cluster().parts(2, 10)[0].text;
         for (code, state, again) in [
-            ("0", "RUNNING", false),
-            ("2", "RUNNING", false),
-            ("137", "RUNNING", false),
-            ("130", "RUNNING", true),
-            ("143", "RUNNING", true),
-            ("130", "COMPLETING", false),
+            (0, "RUNNING", false),
+            (2, "RUNNING", false),
+            (137, "RUNNING", false),
+            (130, "RUNNING", true),
+            (143, "RUNNING", true),
+            (130, "COMPLETING", false),
         ] {
-            let mut bash = std::process::Command::new("bash");
-            bash.args(["-c", &script]).current_dir(dir.path()).env("PATH", &path);
-            bash.env("CODE", code).env("STATE", state);
-            bash.env("SLURM_ARRAY_JOB_ID", "7").env("SLURM_ARRAY_TASK_ID", "1");
-            let status = bash.output().unwrap().status;
-            assert_eq!(status.code().map(|code| code.to_string()).as_deref(), Some(code));
-            let said = std::fs::read_to_string(dir.path().join("requeued")).ok();
-            assert_eq!(said.as_deref(), again.then_some("7_1\n"), "{code} {state}");
-            _ = std::fs::remove_file(dir.path().join("requeued"));
+            let expected = (code, again.then(|| "7_1".to_owned()));
+            assert_eq!(played(script, code, state, ""), expected, "{code} {state}");
+        }
+    }
+
+    /// Workers go back to the queue where they are told to, or the coordinator is in it, and end with it.
+    #[test]
+    fn workers_come_back_as_long_as_there_is_a_coordinator() {
+        let script = &cluster().coordinator(2, 10, None)[1].text;
+        for (code, coordinator, expected) in [
+            (0, "RUNNING", (0, true)),
+            (143, "PENDING", (143, true)),
+            (2, "PENDING", (2, true)),
+            (2, "RUNNING", (2, false)),
+            (137, "RUNNING", (137, false)),
+            (2, "", (0, false)),
+        ] {
+            let expected = (expected.0, expected.1.then(|| "7_1".to_owned()));
+            let found = played(script, code, "RUNNING", coordinator);
+            assert_eq!(found, expected, "{code} {coordinator}");
         }
     }
 
