@@ -135,7 +135,7 @@ study() {{
         [ "$code" -eq 1 ] && kill -0 "$server" 2>/dev/null || exit "$code"
         sleep 5
     done
-    study fetch {id} --out {out} --replace && {program} analyze {out}
+    study fetch {id} --out {out} --replace
 ) &
 client=$!
 wait -n "$server" "$client"
@@ -152,8 +152,10 @@ else
     wait "$server"
 fi
 # Done, or never to be done: the workers have nothing left to do.
-[ "$(state "$job")" = RUNNING ] && scancel $(cat {out}/slurm/workers-*.id) 2>/dev/null
-exit "$code"
+[ "$(state "$job")" = RUNNING ] || exit "$code"
+scancel $(cat {out}/slurm/workers-*.id) 2>/dev/null
+[ "$code" -eq 0 ] || exit "$code"
+exec {program} analyze {out}
 "#
         );
         Script { name: "coordinator".to_owned(), text, after: After::Nothing }
