@@ -204,7 +204,7 @@ def coordinator(study: Study, slurm: Slurm, whole: str) -> None:
 
 def cancelled_and_grown(study: Study, file: Path, grown: str) -> None:
     """A coordinator that is cancelled with its workers, another submission, and one of what the study has grown to."""
-    options = ["--mode", "coordinator", "--workers", "2", "--time", "5"]
+    options = ["--mode", "coordinator", "--workers", "2", "--time", "15"]
     jobs = study.submit(*options)
     study.wait_for_progress()
     run(["scancel", jobs["coordinator"]])
