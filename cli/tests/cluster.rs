@@ -56,6 +56,13 @@ fn a_study_is_submitted_followed_and_fetched() {
     let again = service.study(&bench, &["fetch", "small", "--out", "fetched"]);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("choose another --out"), "{}", stderr(&again));
+    let replace = |study| service.study(&bench, &["fetch", study, "--out", "fetched", "--replace"]);
+    let again = replace("small");
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert!(bench.records("whole-study.toml") == bench.records("fetched"));
+    let strange = replace("other");
+    assert_eq!(strange.status.code(), Some(2));
+    assert!(stderr(&strange).contains("of another study"), "{}", stderr(&strange));
     let unknown = service.study(&bench, &["status", "nothing"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(stderr(&unknown).contains("regretta study list"), "{}", stderr(&unknown));

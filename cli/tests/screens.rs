@@ -150,6 +150,21 @@ fn a_study_from_beginning_to_end() {
     screen("man", &shown(&bench, &["man", "--out", "man"]));
 }
 
+/// The scripts, as they are given to Slurm.
+#[test]
+fn jobs_of_a_cluster() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    let submit = ["slurm", "submit", "study.toml", "--cpus", "4", "--dry-run"];
+    for (name, more) in [
+        ("slurm-parts", ["--parts", "200", "--at-once", "50"]),
+        ("slurm-coordinator", ["--mode", "coordinator", "--workers", "20"]),
+    ] {
+        let text = shown(&bench, &[&submit[..], &more].concat());
+        screen(name, &text.replace(env!("CARGO_BIN_EXE_regretta"), "/opt/regretta"));
+    }
+}
+
 /// Typical slips, and what is said about them.
 #[test]
 fn errors_say_how_to_go_on() {

@@ -25,10 +25,9 @@ use crate::parquet::{self, FileError, Shape, Sink};
 use crate::schema::{self, Type};
 
 pub use error::Error;
-pub use swap::recover;
+pub use swap::{Staging, recover};
 
 use groups::Groups;
-use swap::Staging;
 
 /// Counts in the order of (cell, batch, verdict row).
 pub type Counts<'a> = Box<dyn Iterator<Item = Result<Count, Source>> + 'a>;

@@ -21,14 +21,18 @@ const RECORDS: &str = "records";
 const OTHERS: [&str; 4] = ["counts.parquet", "domain.parquet", "priors.json", "codebook.csv"];
 
 /// A dataset that is being written. It is removed unless it is published.
-pub(super) struct Staging {
+#[derive(Debug)]
+pub struct Staging {
     out: PathBuf,
     folder: PathBuf,
 }
 
 impl Staging {
     /// An empty one. What an interrupted sealing left is finished or removed.
-    pub(super) fn create(out: &Path) -> Result<Self, FileError> {
+    ///
+    /// # Errors
+    /// The folder cannot be written to.
+    pub fn create(out: &Path) -> Result<Self, FileError> {
         fs::create_dir_all(out).map_err(FileError::io("create", out))?;
         recover(out)?;
         let folder = out.join(STAGED);
@@ -39,12 +43,15 @@ impl Staging {
     }
 
     /// Where a file of the dataset is written.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Puts the dataset into its place.
-    pub(super) fn publish(self) -> Result<(), FileError> {
+    /// Puts the dataset into its place, instead of the one that is there.
+    ///
+    /// # Errors
+    /// Something cannot be moved.
+    pub fn publish(self) -> Result<(), FileError> {
         decide(&self.out).iter().try_for_each(Step::perform)?;
         install(&self.out)?.iter().try_for_each(Step::perform)
     }

@@ -46,6 +46,9 @@ pub(crate) struct Connection {
     tls_name: Option<String>,
 }
 
+/// The name in the certificates of coordinators whose machine is not known beforehand.
+pub(crate) const SERVICE_NAME: &str = "regretta";
+
 /// How long a command waits for a coordinator's file, and how often it looks.
 const PUBLISHED: (Duration, Duration) = (Duration::from_secs(300), Duration::from_millis(500));
 
@@ -56,6 +59,21 @@ pub(crate) fn published(file: &Path) -> Option<String> {
 }
 
 impl Connection {
+    /// To the coordinator of a Slurm job, by its folder, where it has published its address.
+    pub(crate) fn of_service(service: &Path) -> Option<Self> {
+        let certificate = |name: &str| Some(service.join("certs").join(name));
+        let coordinator = vec![published(&service.join("address"))?];
+        Some(Self {
+            coordinator,
+            coordinator_file: None,
+            token_file: None,
+            tls_ca: certificate("ca.pem"),
+            tls_cert: certificate("client.pem"),
+            tls_key: certificate("client.key"),
+            tls_name: Some(SERVICE_NAME.to_owned()),
+        })
+    }
+
     /// With the address that the coordinator's file has, once it is there.
     pub(crate) async fn resolved(&self) -> anyhow::Result<Self> {
         let Some(file) = &self.coordinator_file else { return Ok(self.clone()) };

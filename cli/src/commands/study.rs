@@ -2,8 +2,10 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use analysis::manifest;
+use analysis::Manifest;
+use analysis::seal::Staging;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use proto::convert::{ResultPart, Submission, pieces, study_bytes, study_id};
@@ -87,6 +89,9 @@ enum Action {
         /// The folder to write to
         #[arg(long, value_name = "DIR", value_parser = folder)]
         out: PathBuf,
+        /// Replace what the folder holds of the same study
+        #[arg(long)]
+        replace: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -129,21 +134,25 @@ async fn act(action: &Action) -> anyhow::Result<()> {
         Action::Status { study, common } => status(study, common).await,
         Action::Watch { study, common } => watch(study, common).await,
         Action::Cancel { study, common } => cancel(study, common).await,
-        Action::Fetch { study, out, common } => fetch(study, out, common).await,
+        Action::Fetch { study, out, replace, common } => fetch(study, out, *replace, common).await,
     }
 }
 
 impl Common {
     async fn client(&self) -> anyhow::Result<Client> {
-        let token = self.connection.token()?.map(|token| {
-            let mut value: MetadataValue<Ascii> = format!("Bearer {}", token.reveal()).parse()?;
-            value.set_sensitive(true);
-            anyhow::Ok(value)
-        });
-        let channel = self.connection.resolved().await?.channel().await?;
-        Ok(StudiesClient::with_interceptor(channel, Bearer(token.transpose()?))
-            .max_decoding_message_size(4 * MAX_MESSAGE_BYTES))
+        client(&self.connection).await
     }
+}
+
+async fn client(connection: &Connection) -> anyhow::Result<Client> {
+    let token = connection.token()?.map(|token| {
+        let mut value: MetadataValue<Ascii> = format!("Bearer {}", token.reveal()).parse()?;
+        value.set_sensitive(true);
+        anyhow::Ok(value)
+    });
+    let channel = connection.resolved().await?.channel().await?;
+    Ok(StudiesClient::with_interceptor(channel, Bearer(token.transpose()?))
+        .max_decoding_message_size(4 * MAX_MESSAGE_BYTES))
 }
 
 /// A refusal of the coordinator as the user should read it.
@@ -204,13 +213,14 @@ async fn submit(path: &Path, common: &Common) -> anyhow::Result<()> {
     super::print(&format!("{name} is study {study}"))
 }
 
+/// A study at a coordinator, in a line.
 #[derive(Serialize)]
-struct Listed {
+pub(crate) struct Listed {
     study: String,
-    name: String,
-    state: &'static str,
-    trials_done: u64,
-    trials_planned: u64,
+    pub(crate) name: String,
+    pub(crate) state: &'static str,
+    pub(crate) trials_done: u64,
+    pub(crate) trials_planned: u64,
 }
 
 fn listed(summary: &v1::StudySummary) -> anyhow::Result<Listed> {
@@ -234,10 +244,25 @@ fn state(state: StudyState) -> &'static str {
     }
 }
 
-async fn list(common: &Common) -> anyhow::Result<()> {
-    let mut client = common.client().await?;
+/// All studies of a coordinator, if it answers soon.
+pub(crate) fn all(connection: &Connection) -> anyhow::Result<Vec<Listed>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the runtime")?.block_on(async {
+        tokio::time::timeout(SOON, studies(connection)).await.context("no answer")?
+    })
+}
+
+/// How long a status may wait for a coordinator.
+const SOON: Duration = Duration::from_secs(5);
+
+async fn studies(connection: &Connection) -> anyhow::Result<Vec<Listed>> {
+    let mut client = client(connection).await?;
     let reply = client.list(v1::ListRequest {}).await.map_err(refused)?.into_inner();
-    let studies: Vec<Listed> = reply.studies.iter().map(listed).collect::<Result<_, _>>()?;
+    reply.studies.iter().map(listed).collect()
+}
+
+async fn list(common: &Common) -> anyhow::Result<()> {
+    let studies = studies(&common.connection).await?;
     if common.json {
         return super::print_json(&studies);
     }
@@ -393,40 +418,45 @@ async fn cancel(wanted: &str, common: &Common) -> anyhow::Result<()> {
     super::print(&format!("study {id} is cancelled; submit it again to take it up again"))
 }
 
-/// Downloads into a temporary name per file, and the manifest keeps its own until the end, so that a broken download
-/// is not taken for a dataset.
-async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> {
-    if out.join(manifest::NAME).exists() {
-        bail!(BadInput(format!("{} holds a dataset already; choose another --out", out.display())));
+/// Downloads into a folder beside the dataset that is there, so that neither a broken download nor half of one is
+/// ever taken for a dataset.
+async fn fetch(wanted: &str, out: &Path, replace: bool, common: &Common) -> anyhow::Result<()> {
+    let held = out.join("manifest.json").exists();
+    if held && !replace {
+        let advice = "choose another --out, or give --replace if it is of the same study";
+        bail!(BadInput(format!("{} holds a dataset already; {advice}", out.display())));
     }
     let mut client = common.client().await?;
     let id = find(&mut client, wanted).await?;
+    if held && Manifest::read(out)?.study_digest != id.hex() {
+        let refused = "holds a dataset of another study; choose another --out";
+        bail!(BadInput(format!("{} {refused}", out.display())));
+    }
     let request = v1::FetchResultsRequest { study: study_bytes(id) };
     let mut chunks = client.fetch_results(request).await.map_err(refused)?.into_inner();
-    let mut open: Option<(PathBuf, std::fs::File)> = None;
+    let staging = Staging::create(out)?;
+    let mut open: Option<std::fs::File> = None;
     let mut files = 0;
     while let Some(chunk) = chunks.message().await.map_err(broken)? {
         let ResultPart { name, data, last } = ResultPart::try_from(chunk)?;
-        let path = out.join(&name);
-        let partial = out.join(format!("{name}.partial"));
-        if open.as_ref().is_none_or(|(held, _)| *held != path) {
-            std::fs::create_dir_all(path.parent().unwrap_or(out))?;
-            open = Some((path.clone(), std::fs::File::create(&partial)?));
-        }
-        if let Some((_, file)) = &mut open {
-            file.write_all(&data)?;
-        }
-        if last && let Some((_, file)) = open.take() {
+        let mut file = match open.take() {
+            Some(file) => file,
+            None => std::fs::File::create(staging.path(&name))?,
+        };
+        file.write_all(&data)?;
+        if last {
             file.sync_all()?;
             files += 1;
-            if name != manifest::NAME {
-                std::fs::rename(&partial, &path)?;
-            }
+        } else {
+            open = Some(file);
         }
     }
-    // It makes a folder a dataset: a download that broke off can be taken up by the same command.
-    let made = out.join(manifest::NAME);
-    std::fs::rename(out.join(format!("{}.partial", manifest::NAME)), made)?;
-    let manifest = analysis::dataset::verify(out)?;
+    let manifest = analysis::dataset::verify(&staging.path(""))?;
+    // It stands beside the dataset, and is no part of it.
+    let study = "study.toml";
+    if staging.path(study).exists() {
+        std::fs::rename(staging.path(study), out.join(study))?;
+    }
+    staging.publish()?;
     super::print(&format!("{files} files in {}\ndigest {}", out.display(), manifest.digest))
 }

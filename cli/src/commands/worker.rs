@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 /// How long a coordinator may be out of reach before its file is looked at again.
-const MOVED: Duration = Duration::from_secs(15);
+const MOVED: Duration = Duration::from_secs(5);
 
 /// How often a file that is not there is looked for.
 const LOOK: Duration = Duration::from_millis(500);

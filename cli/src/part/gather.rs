@@ -118,6 +118,26 @@ pub(crate) fn progress(out: &Path) -> anyhow::Result<Option<Progress>> {
     Ok(Some(Progress { begun, of: head.of, trials, planned }))
 }
 
+/// Into how many parts a folder has cut a study; refused where it is not this study, as it is now.
+pub(crate) fn cut(loaded: &Loaded, out: &Path) -> anyhow::Result<Option<u32>> {
+    if !folder(out).is_dir() {
+        return Ok(None);
+    }
+    for path in find(&[out.to_path_buf()])? {
+        let Some(head) = log::head(&path)? else { continue };
+        if head.text != loaded.definition.text {
+            bail!(BadInput(format!(
+                "{} was begun with another study file, or another state of it: delete {} to begin anew, or use another \
+                 --out folder",
+                path.display(),
+                folder(out).display()
+            )));
+        }
+        return Ok(Some(head.of));
+    }
+    Ok(None)
+}
+
 /// The parts' files, in the order of their names.
 fn find(folders: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();

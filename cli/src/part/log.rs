@@ -145,6 +145,20 @@ pub(super) fn read(path: &Path) -> anyhow::Result<(Head, Vec<Shard>)> {
     Ok((head, scanned.shards))
 }
 
+/// Whose part a file is, without its shards; `None` where it holds nothing yet.
+pub(super) fn head(path: &Path) -> anyhow::Result<Option<Head>> {
+    let words = || format!("cannot read {}", path.display());
+    let mut reader = BufReader::new(File::open(path).with_context(words)?);
+    let mut header = [0; HEADER.len()];
+    if !fill(&mut reader, &mut header).with_context(words)? || header != HEADER {
+        return Ok(None);
+    }
+    match next(&mut reader).with_context(words)? {
+        Some((Kind::Head, payload)) => Ok(Some(serde_json::from_slice(&payload)?)),
+        _ => Ok(None),
+    }
+}
+
 /// The batch at a place.
 pub(super) fn batch(file: &mut File, path: &Path, place: Place) -> anyhow::Result<Vec<u8>> {
     let read = |file: &mut File| -> io::Result<Option<(Kind, Vec<u8>)>> {

@@ -17,7 +17,7 @@ use study::plan::{Plan, PlannedCell, Replicates};
 use worker::trial::LANES;
 
 use compute::compute;
-pub(crate) use gather::{Progress, gather, progress};
+pub(crate) use gather::{Progress, cut, gather, progress};
 pub(crate) use run::run;
 
 /// The most parts of a study.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
-use super::script::Script;
+use super::script::{After, Script};
 use super::site::ask;
 use crate::exit::BadInput;
 
@@ -22,31 +22,95 @@ pub(super) struct Job {
     pub(super) name: String,
 }
 
+/// A job as Slurm sees it, one for each job of an array.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Task {
+    pub(super) id: String,
+    pub(super) state: String,
+    /// Why it waits.
+    pub(super) reason: String,
+    /// The name of its log, as its script has it.
+    pub(super) log: String,
+}
+
+impl Task {
+    fn parse(name: &str, line: &str) -> Option<Self> {
+        let mut fields = line.splitn(3, '|').map(str::to_owned);
+        let (id, state) = (fields.next()?, fields.next()?);
+        let log = format!("{name}-{}.log", id.replace('_', "-"));
+        Some(Self { id, state, reason: fields.next().unwrap_or_default(), log })
+    }
+
+    /// Whether it waits, runs, or is on its way out.
+    pub(super) fn is_queued(&self) -> bool {
+        !ENDED.contains(&self.state.as_str())
+    }
+}
+
+/// States of jobs that are over.
+const ENDED: [&str; 9] = [
+    "COMPLETED",
+    "FAILED",
+    "CANCELLED",
+    "TIMEOUT",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "BOOT_FAIL",
+    "DEADLINE",
+    "PREEMPTED",
+];
+
 impl Jobs {
-    /// Submits scripts; the ones that come last wait for all others.
+    /// Submits scripts, all or none.
     pub(super) fn submit(scripts: &[Script], out: &Path) -> anyhow::Result<Self> {
         let folder = out.join("slurm");
+        forget_ids(&folder)?;
         let mut jobs = Self { jobs: Vec::new() };
-        for Script { name, text, last } in scripts {
-            let path = folder.join(format!("{name}.sh"));
-            std::fs::write(&path, text)
-                .map_err(|error| BadInput(format!("cannot write {}: {error}", path.display())))?;
-            let path = path.display().to_string();
-            let ids: Vec<&str> = jobs.jobs.iter().map(|job| job.id.as_str()).collect();
-            let after = format!("--dependency=afterok:{}", ids.join(":"));
-            let mut arguments = vec!["--parsable"];
-            if *last && !ids.is_empty() {
-                arguments.extend([after.as_str(), "--kill-on-invalid-dep=yes"]);
+        for script in scripts {
+            if let Err(error) = jobs.add(script, &folder) {
+                let ids = jobs.ids();
+                if !ids.is_empty() {
+                    _ = ask("scancel", &ids);
+                }
+                return Err(error);
             }
-            arguments.push(&path);
-            let said = ask("sbatch", &arguments)?;
-            // ID, or ID;CLUSTER.
-            let id = said.trim().split(';').next().unwrap_or_default().to_owned();
-            jobs.jobs.push(Job { id, name: name.clone() });
-            // Written as they are known, so that none is forgotten where a later one is refused.
+            // Written as they are known, so that none is forgotten where a later one is not reached.
             jobs.write(out)?;
         }
         Ok(jobs)
+    }
+
+    fn add(&mut self, script: &Script, folder: &Path) -> anyhow::Result<()> {
+        let Script { name, text, after } = script;
+        let written = |path: &Path, text: &str| {
+            std::fs::write(path, text)
+                .map_err(|error| BadInput(format!("cannot write {}: {error}", path.display())))
+        };
+        let path = folder.join(format!("{name}.sh"));
+        written(&path, text)?;
+        let ids = self.ids();
+        let depends = match (after, ids.first()) {
+            (After::Start, Some(first)) => Some(format!("--dependency=after:{first}")),
+            (After::Success, Some(_)) => Some(format!("--dependency=afterok:{}", ids.join(":"))),
+            _ => None,
+        };
+        let mut arguments = vec!["--parsable"];
+        if let Some(depends) = &depends {
+            arguments.extend([depends.as_str(), "--kill-on-invalid-dep=yes"]);
+        }
+        let path = path.display().to_string();
+        arguments.push(&path);
+        let said = ask("sbatch", &arguments)?;
+        // ID, or ID;CLUSTER.
+        let id = said.trim().split(';').next().unwrap_or_default().to_owned();
+        // Jobs find each other by these.
+        written(&folder.join(format!("{name}.id")), &format!("{id}\n"))?;
+        self.jobs.push(Job { id, name: name.clone() });
+        Ok(())
+    }
+
+    fn ids(&self) -> Vec<&str> {
+        self.jobs.iter().map(|job| job.id.as_str()).collect()
     }
 
     fn write(&self, out: &Path) -> anyhow::Result<()> {
@@ -68,33 +132,26 @@ impl Jobs {
     /// Two sets of jobs for one folder would compute everything twice.
     pub(super) fn refuse_running(out: &Path) -> anyhow::Result<()> {
         let Ok(jobs) = Self::read(out) else { return Ok(()) };
-        let queued = jobs.queued();
-        if let Some((id, state, _)) = queued.first() {
+        if let Some(Task { id, state, .. }) = jobs.tasks().iter().find(|task| task.is_queued()) {
             bail!(BadInput(format!(
                 "job {id} of {} is {state}; wait for it, or end all with: scancel {}",
                 out.display(),
-                jobs.jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>().join(" ")
+                jobs.ids().join(" ")
             )));
         }
         Ok(())
     }
 
-    /// Id, state and reason of what Slurm still has of them.
-    pub(super) fn queued(&self) -> Vec<(String, String, String)> {
-        let mut queued = Vec::new();
+    /// What Slurm knows of the jobs. It forgets those that ended some minutes ago.
+    pub(super) fn tasks(&self) -> Vec<Task> {
+        let mut tasks = Vec::new();
         for job in &self.jobs {
-            // Slurm forgets jobs that ended some time ago, and then does not know the id.
-            let Ok(said) = ask("squeue", &["-h", "-o", "%i|%T|%r", "-j", &job.id]) else {
-                continue;
-            };
-            for line in said.lines() {
-                let mut fields = line.splitn(3, '|').map(str::to_owned);
-                if let (Some(id), Some(state)) = (fields.next(), fields.next()) {
-                    queued.push((id, state, fields.next().unwrap_or_default()));
-                }
-            }
+            // Every job of an array by itself; an id that is forgotten is an error.
+            let fields = ["-h", "-r", "-t", "all", "-o", "%i|%T|%r", "-j", &job.id];
+            let said = ask("squeue", &fields).unwrap_or_default();
+            tasks.extend(said.lines().filter_map(|line| Task::parse(&job.name, line)));
         }
-        queued
+        tasks
     }
 
     pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
@@ -104,5 +161,35 @@ impl Jobs {
         let lines: Vec<String> =
             self.jobs.iter().map(|job| format!("job {}: {}", job.id, job.name)).collect();
         crate::commands::print(&lines.join("\n"))
+    }
+}
+
+/// Removes the ids of an earlier submission, which may have had more jobs.
+fn forget_ids(folder: &Path) -> anyhow::Result<()> {
+    let words = || format!("cannot read {}", folder.display());
+    for entry in std::fs::read_dir(folder).with_context(words)? {
+        let path = entry.with_context(words)?.path();
+        if path.extension().is_some_and(|extension| extension == "id") {
+            std::fs::remove_file(&path)
+                .with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_squeue_are_read() {
+        let parse = |line| Task::parse("parts-1", line);
+        let task = parse("12_3|PENDING|Dependency").unwrap();
+        assert_eq!((task.id.as_str(), task.reason.as_str()), ("12_3", "Dependency"));
+        assert_eq!(task.log, "parts-1-12-3.log");
+        assert!(task.is_queued());
+        assert!(parse("12|COMPLETING|None").unwrap().is_queued());
+        assert!(!parse("12|FAILED|NonZeroExitCode").unwrap().is_queued());
+        assert_eq!(parse(""), None);
     }
 }

@@ -1,23 +1,25 @@
 //! `regretta slurm`: a study as jobs of a Slurm cluster.
 
 mod jobs;
+mod limit;
 mod script;
 mod site;
 mod status;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::calibration::calibrate;
 use crate::exit::BadInput;
 use crate::load::{Loaded, load};
-use crate::outcome;
 use crate::place::folder;
+use crate::{outcome, part};
 
 use jobs::Jobs;
-use script::{Cluster, Limit, Script, Settings};
+use limit::Limit;
+use script::{Cluster, Script, Settings};
 
 /// Run a study on a Slurm cluster
 ///
@@ -59,7 +61,7 @@ struct Submit {
     /// How the study is spread
     #[arg(long, value_enum, default_value_t = Mode::Parts)]
     mode: Mode,
-    /// Parts [default: as many as let each take half of --time]
+    /// Parts [default: as many as OUT has, or as let each take half of --time]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     parts: Option<u32>,
     /// Worker jobs of mode `coordinator`
@@ -113,6 +115,9 @@ pub(crate) struct Status {
     json: bool,
 }
 
+/// Seconds between two looks of Slurm at its jobs' limits.
+const LOOK: u64 = 30;
+
 /// How a study is spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
@@ -134,15 +139,13 @@ impl Submit {
     fn run(&self) -> anyhow::Result<()> {
         let loaded = load(&self.study)?;
         let out = std::path::absolute(loaded.out(self.out.as_deref()))?;
+        self.refuse(&out)?;
         let cluster = self.cluster(&loaded, &out)?;
         let largest =
             if self.dry_run { site::largest_array().ok() } else { Some(site::largest_array()?) };
         let largest = largest.unwrap_or(site::DEFAULT_LARGEST);
         let scripts = match self.mode {
-            Mode::Parts => {
-                let parts = self.parts.map_or_else(|| self.fitting(&loaded), Ok)?;
-                cluster.parts(parts, largest)
-            }
+            Mode::Parts => cluster.parts(self.number_of_parts(&loaded, &out)?, largest),
             Mode::Coordinator => cluster.coordinator(self.workers, largest, self.ledger.as_deref()),
         };
         if self.dry_run {
@@ -160,10 +163,42 @@ impl Submit {
         jobs.print(self.json)
     }
 
+    /// Refuses what could not work on any node.
+    fn refuse(&self, out: &Path) -> anyhow::Result<()> {
+        if self.time.seconds() < u64::from(self.grace) + LOOK {
+            let (grace, time) = (self.grace, self.time.text());
+            bail!(BadInput(format!(
+                "--grace {grace} leaves no time to compute in --time {time}; Slurm looks at limits every {LOOK} s"
+            )));
+        }
+        let shared = coordinator::store::shared(out);
+        if let (Mode::Coordinator, None, Some(kind)) = (self.mode, &self.ledger, shared) {
+            bail!(BadInput(format!(
+                "{} is on {kind}, which other machines share, and a SQLite ledger is not safe there: give --ledger \
+                 postgres://USER@HOST/DATABASE, or use --mode parts",
+                out.display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// As given, as in a folder that has parts already, or as many as fit.
+    fn number_of_parts(&self, loaded: &Loaded, out: &Path) -> anyhow::Result<u32> {
+        match (self.parts, part::cut(loaded, out)?) {
+            (Some(given), Some(held)) if given != held => bail!(BadInput(format!(
+                "{} has the study in {held} parts: leave --parts {given} out, or use another --out folder",
+                out.display()
+            ))),
+            (Some(parts), _) | (None, Some(parts)) => Ok(parts),
+            (None, None) => self.fitting(loaded),
+        }
+    }
+
     fn cluster(&self, loaded: &Loaded, out: &Path) -> anyhow::Result<Cluster> {
         let program = std::env::current_exe().context("cannot tell where this program is")?;
         Ok(Cluster {
             name: loaded.plan.study.name.clone(),
+            id: loaded.plan.id.to_string(),
             program,
             study: std::path::absolute(&self.study)?,
             out: out.to_path_buf(),
