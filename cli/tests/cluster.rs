@@ -239,3 +239,66 @@ fn a_dataset_that_was_fetched_is_the_dataset_of_a_run() {
     assert_eq!(service.result(&bench, "small", "out"), expected);
     assert_eq!(digest(&bench.path("whole-study.toml")), expected);
 }
+
+#[test]
+fn a_fetch_that_failed_can_be_repeated() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    let expected = whole(&bench, "study.toml");
+    let service = Service::start(&bench, &[]);
+    let id = service.submit(&bench, "study.toml");
+    let _worker = service.worker(&bench, "one", &[]);
+    assert_eq!(service.ask(&bench, &["watch", "small"])["state"], "done");
+    // As a download that broke off in the records: what came before them is there, the manifest too.
+    let records = bench.path(&format!("service/studies/small-{id}/records/part-00000.parquet"));
+    let bytes = std::fs::read(&records).unwrap();
+    std::fs::write(&records, &bytes[..bytes.len() / 2]).unwrap();
+    let fetch = || service.study(&bench, &["fetch", "small", "--out", "fetched"]);
+    let failed = fetch();
+    assert!(!failed.status.success());
+    assert!(!bench.path("fetched/manifest.json").exists(), "that is no dataset");
+    std::fs::write(&records, bytes).unwrap();
+    let again = fetch();
+    assert!(again.status.success(), "{}", stderr(&again));
+    assert_eq!(digest(&bench.path("fetched")), expected);
+    assert!(!bench.path("fetched/manifest.json.partial").exists());
+}
+
+/// The address of something that answers every call as a standby does, for as long as the test lasts.
+fn standby() -> String {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let refuse = || async {
+                tonic::Status::unavailable("standby: it does not lead").into_http::<tonic::body::Body>()
+            };
+            let routes = tonic::service::Routes::from(axum::Router::new().fallback(refuse));
+            let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+            let server = tonic::transport::Server::builder().add_routes(routes);
+            server.serve_with_incoming(incoming).await.unwrap();
+        });
+    });
+    format!("http://{}", told.recv().unwrap())
+}
+
+#[test]
+fn a_standby_is_passed_over() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    let service = Service::start(&bench, &[]);
+    let standby = standby();
+    for addresses in [format!("{standby},{}", service.url), format!("{},{standby}", service.url)] {
+        let submitted =
+            bench.output(&["study", "submit", "study.toml", "--coordinator", &addresses]);
+        assert!(submitted.status.success(), "{addresses}: {}", stderr(&submitted));
+    }
+    let both = format!("{standby},{standby}");
+    for addresses in [&standby, &both] {
+        let refused = bench.output(&["study", "list", "--coordinator", addresses]);
+        assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("does not lead"), "{}", stderr(&refused));
+    }
+}

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use coordinator::server::Token;
+use tokio::time::timeout;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use worker::client::{ClientTls, Secret};
 
@@ -102,19 +103,8 @@ impl Connection {
         Ok(Some(ClientTls { authority: read_secret(authority)?, identity, domain }))
     }
 
-    /// A connection for calls of a user, to the first coordinator that answers.
-    pub(crate) async fn channel(&self) -> anyhow::Result<Channel> {
-        let mut failed = None;
-        for address in &self.coordinator {
-            match self.reach(address).await {
-                Ok(channel) => return Ok(channel),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        Err(failed.unwrap_or_else(|| BadInput("--coordinator names no address".to_owned()).into()))
-    }
-
-    async fn reach(&self, address: &str) -> anyhow::Result<Channel> {
+    /// A connection for calls of a user.
+    pub(crate) async fn reach(&self, address: &str) -> anyhow::Result<Channel> {
         let bad =
             |error: &dyn std::fmt::Display| BadInput(format!("--coordinator {address}: {error}"));
         let mut endpoint =
@@ -123,7 +113,15 @@ impl Connection {
             let tls = ClientTlsConfig::from(&tls);
             endpoint = endpoint.tls_config(tls).map_err(|error| bad(&error))?;
         }
-        let connected = endpoint.connect_timeout(PATIENCE).connect().await;
+        let patience = if self.coordinator.len() > 1 { PATIENCE_AMONG_MANY } else { PATIENCE };
+        // Whoever follows a study has to hear of a coordinator that vanished.
+        let endpoint = endpoint
+            .connect_timeout(patience)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(PATIENCE);
+        let connected = timeout(patience, endpoint.connect()).await;
+        let connected = connected
+            .map_err(|_| BadInput(format!("cannot reach {address}: no connection in time")))?;
         connected
             .map_err(|error| BadInput(format!("cannot reach {address}: {}", chain(&error))).into())
     }
@@ -131,6 +129,12 @@ impl Connection {
 
 /// The longest wait for a connection.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The same, and for a first answer, where another coordinator may be there instead.
+pub(crate) const PATIENCE_AMONG_MANY: Duration = Duration::from_secs(5);
+
+/// A connection that is silent for so long is asked for a sign of life.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// An error with all that led to it, in one line.
 pub(crate) fn chain(error: &dyn Error) -> String {

@@ -11,12 +11,13 @@ use proto::v1::studies_client::StudiesClient;
 use proto::v1::{self, StudyState, StudyStatus};
 use serde::Serialize;
 use study::StudyId;
+use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use super::connection::{Connection, chain};
+use super::connection::{Connection, PATIENCE_AMONG_MANY, chain};
 use crate::exit::{BadInput, CheckFailed};
 use crate::load::load;
 use crate::progress::Progress;
@@ -132,15 +133,43 @@ async fn act(action: &Action) -> anyhow::Result<()> {
 }
 
 impl Common {
+    /// The coordinator that leads: of several, the first that answers and does not stand by.
     async fn client(&self) -> anyhow::Result<Client> {
         let token = self.connection.token()?.map(|token| {
             let mut value: MetadataValue<Ascii> = format!("Bearer {}", token.reveal()).parse()?;
             value.set_sensitive(true);
             anyhow::Ok(value)
         });
-        let channel = self.connection.resolved().await?.channel().await?;
-        Ok(StudiesClient::with_interceptor(channel, Bearer(token.transpose()?))
-            .max_decoding_message_size(4 * MAX_MESSAGE_BYTES))
+        let bearer = Bearer(token.transpose()?);
+        let connection = self.connection.resolved().await?;
+        let mut failed = None;
+        for address in &connection.coordinator {
+            let client = match connection.reach(address).await {
+                Ok(channel) => StudiesClient::with_interceptor(channel, bearer.clone())
+                    .max_decoding_message_size(4 * MAX_MESSAGE_BYTES),
+                Err(error) => {
+                    failed = failed.or(Some(error));
+                    continue;
+                }
+            };
+            if connection.coordinator.len() == 1 {
+                return Ok(client);
+            }
+            match leads(client.clone()).await {
+                Ok(()) => return Ok(client),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        Err(failed.unwrap_or_else(|| BadInput("--coordinator names no address".to_owned()).into()))
+    }
+}
+
+/// Fails where a coordinator stands by or does not answer; whatever else it says is for the caller to hear.
+async fn leads(mut client: Client) -> anyhow::Result<()> {
+    match timeout(PATIENCE_AMONG_MANY, client.list(v1::ListRequest {})).await {
+        Ok(Err(status)) if status.code() == Code::Unavailable => Err(refused(status)),
+        Ok(_) => Ok(()),
+        Err(_) => bail!("the coordinator does not answer"),
     }
 }
 
@@ -391,9 +420,11 @@ async fn cancel(wanted: &str, common: &Common) -> anyhow::Result<()> {
     super::print(&format!("study {id} is cancelled; submit it again to take it up again"))
 }
 
-/// Downloads into a temporary name per file, so that a broken download is not taken for a dataset.
+/// Downloads into a temporary name per file. The manifest, which makes a dataset of the files, gets its name when
+/// they are all there: a download that broke is no dataset, and the same command begins anew.
 async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> {
-    if out.join("manifest.json").exists() {
+    let manifest = out.join(analysis::manifest::NAME);
+    if manifest.exists() {
         bail!(BadInput(format!("{} holds a dataset already; choose another --out", out.display())));
     }
     let mut client = common.client().await?;
@@ -405,20 +436,33 @@ async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> 
     while let Some(chunk) = chunks.message().await.map_err(broken)? {
         let ResultPart { name, data, last } = ResultPart::try_from(chunk)?;
         let path = out.join(&name);
-        let partial = out.join(format!("{name}.partial"));
         if open.as_ref().is_none_or(|(held, _)| *held != path) {
             std::fs::create_dir_all(path.parent().unwrap_or(out))?;
-            open = Some((path.clone(), std::fs::File::create(&partial)?));
+            open = Some((path.clone(), std::fs::File::create(partial(&path))?));
         }
         if let Some((_, file)) = &mut open {
             file.write_all(&data)?;
         }
         if last && let Some((_, file)) = open.take() {
             file.sync_all()?;
-            std::fs::rename(&partial, &path)?;
+            if path != manifest {
+                std::fs::rename(partial(&path), &path)?;
+            }
             files += 1;
         }
     }
-    let manifest = analysis::dataset::verify(out)?;
-    super::print(&format!("{files} files in {}\ndigest {}", out.display(), manifest.digest))
+    std::fs::rename(partial(&manifest), &manifest)
+        .context("the download ended before it was whole; run the same command again")?;
+    let found = analysis::dataset::verify(out).inspect_err(|_| {
+        // What is not whole is no dataset; that the name stays would only be inconvenient.
+        _ = std::fs::rename(&manifest, partial(&manifest));
+    })?;
+    super::print(&format!("{files} files in {}\ndigest {}", out.display(), found.digest))
+}
+
+/// The name of a file until it is whole.
+fn partial(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".partial");
+    name.into()
 }
