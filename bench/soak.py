@@ -80,6 +80,10 @@ def summary(journal: Journal, cluster: Cluster, faults: Faults) -> None:
     killed = [takeover.seconds for takeover in alone if takeover.how == "SIGKILL of the leader"]
     journal.check(bool(killed), "a leader was killed while nothing else was wrong")
     journal.check(max(killed, default=0) <= SERVED_WITHIN, f"a standby serves within {SERVED_WITHIN:g} s after a leader's SIGKILL: {max(killed, default=0):.1f} s")
+    segments = list((cluster.disk.mount / "service/ledger/segments").iterdir())
+    left = sum(file.stat().st_size for file in segments) / 1024
+    journal.check(left < 1024, f"segments are deleted when their studies are sealed: {left:.0f} KiB in {len(segments)} are left")
+    journal.say(f"left of the segments: {left:.0f} KiB in {len(segments)} files")
     for member in (*cluster.coordinators, *cluster.workers):
         journal.say(f"{member.name}: {member.lives} lives, {member.peak / 1024:.0f} MiB at most")
     peak = max(member.peak for member in cluster.coordinators) / 1024
@@ -94,10 +98,10 @@ def summary(journal: Journal, cluster: Cluster, faults: Faults) -> None:
     journal.count("seen in logs", "writes that failed", sum(text.count("a write failed") for text in logs.values()))
     journal.count("seen in logs", "times that a leader stopped serving", sum(text.count("does not lead any more") for text in logs.values()))
     journal.check(cluster.metrics["regretta_alarms_total"] == 0, "no two computations of a shard differ")
-    for name, amount in sorted(cluster.metrics.items()):
-        journal.count("seen in metrics", name, amount)
+    for name, amount in cluster.metrics.items():
+        journal.count("seen in metrics", name.removeprefix("regretta_").removesuffix("_total").replace("_", " "), amount)
     for group, counts in journal.counts.items():
-        journal.say(f"{group}: " + ", ".join(f"{name} {amount}" for name, amount in counts.items()))
+        journal.say(f"{group}: " + "; ".join(f"{name}: {amount}" for name, amount in sorted(counts.items())))
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from pathlib import Path
 
 from .journal import Journal
-from .machines import Database, Disk, Member, Supervisor
+from .machines import Clock, Database, Disk, Member, Supervisor
 
 COORDINATORS = ("one", "two")
 WORKERS = 4
@@ -23,6 +23,7 @@ class Cluster:
 
     def __init__(self, journal: Journal, network, binary: str, folder: Path, disk: Disk):
         self.journal, self.network, self.binary, self.folder, self.disk = journal, network, binary, folder, disk
+        self.clock = Clock(journal)
         self.switching = threading.Lock()  # the switch takes one order at a time
         self.client = network.add("client")
         self.database = Database(network.add("database"), folder)
@@ -56,6 +57,7 @@ class Cluster:
         return Member(self.journal, self.network.add(name), name, [*command, "--cache", f"cache-{name}"], self.folder, {"RUST_LOG": "info"})
 
     def start(self) -> None:
+        self.clock.start()
         self.supervisor.start()
         pairs = [f"{member.name}={member.host.address}" for member in self.coordinators]
         probe = [sys.executable, "-B", str(Path(__file__).with_name("probe.py")), "certs", *pairs]
@@ -115,7 +117,8 @@ class Cluster:
         """A process ended by itself: a coordinator may, on what operations.md says; a worker never."""
         words = member.last_words()
         self.journal.say(f"{member.name} ended by itself with {code}: {words}")
-        self.journal.count("processes that ended by themselves", f"{member.name.split('-')[0]}, exit code {code}")
+        role = "a coordinator" if member in self.coordinators else "a worker"
+        self.journal.count("processes that ended by themselves", f"{role} with exit code {code}")
         recently = time.monotonic() - 90
         causes = {1: ("database", "network"), 2: ("disk",)}.get(code, ())
         excused = member in self.coordinators and any(self.faults.get(cause, 0.0) > recently for cause in causes)

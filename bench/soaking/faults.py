@@ -122,13 +122,14 @@ class Faults(threading.Thread):
         return None
 
     def taken_over(self, how: str, since: float, alone: bool, before: str) -> None:
-        """Waits until somebody serves who did not before, and notes how long that took."""
+        """Waits until somebody serves again, and notes how long that took."""
+        time.sleep(max(0.0, since - time.monotonic()))
         begun = self.begun
         while time.monotonic() < since + 120:
             found = self.cluster.first_served(since)
             if found:
                 # Faults that began meanwhile may have delayed it.
-                alone = alone and self.begun == begun
+                alone = alone and self.begun == begun and self.cluster.clock.ran(since, found[0])
                 self.takeovers.append(Takeover(how, found[0] - since, alone))
                 self.journal.say(f"{found[1]} serves {found[0] - since:.1f} s after {how} of {before}{'' if alone else ', beside other faults'}")
                 return
@@ -197,6 +198,8 @@ class Faults(threading.Thread):
         if found := self.some_leader():
             leader, alone = found
             with self.fault(kind, leader.name):
+                if alone:  # it is the other that has to take over
+                    leader.rest = SERVED_WITHIN + 2
                 leader.signal(number, *codes)
                 since = time.monotonic()
             if alone:
@@ -210,18 +213,23 @@ class Faults(threading.Thread):
     def drain_leader(self) -> None:
         self.end_leader("SIGTERM of the leader", signal.SIGTERM, STOPPED)
 
-    def stop_leader(self) -> None:
+    def hold_leader(self, kind: str, hold: Callable[[str, Member, float], None]) -> None:
+        """The leader is there and does not answer."""
         if found := self.some_leader():
-            self.stop_for("SIGSTOP of the leader", found[0], self.random.uniform(8, 16))
+            leader, alone = found
+            hold(kind, leader, self.random.uniform(8, 16))
+            since = time.monotonic() + 0.5  # when it is so in any case
+            self.later(lambda: self.taken_over(kind, since, alone, leader.name))
+
+    def stop_leader(self) -> None:
+        self.hold_leader("SIGSTOP of the leader", self.stop_for)
 
     def cut_leader(self) -> None:
-        if found := self.some_leader():
-            self.cut_for("cut of the leader", found[0], self.random.uniform(8, 16))
+        self.hold_leader("cut of the leader", self.cut_for)
 
     def cut_leader_one_way(self) -> None:
-        if found := self.some_leader():
-            ways = self.random.choice(("in", "out"))
-            self.cut_for("one-way cut of the leader", found[0], self.random.uniform(8, 16), ways)
+        ways = self.random.choice(("in", "out"))
+        self.hold_leader("one-way cut of the leader", lambda kind, leader, seconds: self.cut_for(kind, leader, seconds, ways))
 
     def slow_leader(self) -> None:
         if found := self.some_leader():

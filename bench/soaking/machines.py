@@ -15,6 +15,31 @@ from .journal import Journal
 MEBIBYTE = 1 << 20
 
 
+class Clock(threading.Thread):
+    """Notes when the whole machine stands still, which is no fault of what is tested."""
+
+    LEAST = 1.0
+
+    def __init__(self, journal: Journal):
+        super().__init__(daemon=True)
+        self.journal = journal
+        self.stood_still: list[tuple[float, float]] = []  # from, to
+
+    def run(self) -> None:
+        before = time.monotonic()
+        while True:
+            time.sleep(0.1)
+            now = time.monotonic()
+            if now - before > self.LEAST:
+                self.stood_still.append((before, now))
+                self.journal.say(f"the machine stood still for {now - before:.1f} s")
+                self.journal.count("the machine stood still", "seconds", round(now - before))
+            before = now
+
+    def ran(self, start: float, end: float) -> bool:
+        return all(to < start or start_of > end for start_of, to in self.stood_still)
+
+
 class Disk:
     """A file system in a file, so that a full disk is a full disk."""
 
@@ -65,6 +90,7 @@ class Member:
         self.environment = {**os.environ, **environment}
         self.process: subprocess.Popen | None = None
         self.expected: set[int] = set()  # exit codes of what was done to it
+        self.rest: float | None = None  # seconds until it is started again, where that is not left to chance
         self.again = 0.0  # when it is started next
         self.peak = 0  # KiB of memory at most, over all lives
         self.lives = 0
@@ -132,7 +158,8 @@ class Supervisor(threading.Thread):
         if code not in member.expected:
             self.ended(member, code)
         member.process = None
-        member.again = time.monotonic() + self.random.uniform(0.5, 3)
+        member.again = time.monotonic() + (member.rest or self.random.uniform(0.5, 3))
+        member.rest = None
 
     def stop(self) -> None:
         """Ends all members, politely at first; their exit codes are checked."""

@@ -273,7 +273,8 @@ fn standby() -> String {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
             let refuse = || async {
-                tonic::Status::unavailable("standby: it does not lead").into_http::<tonic::body::Body>()
+                tonic::Status::unavailable("standby: it does not lead")
+                    .into_http::<tonic::body::Body>()
             };
             let routes = tonic::service::Routes::from(axum::Router::new().fallback(refuse));
             let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
