@@ -10,7 +10,7 @@ from collections import Counter, deque
 from pathlib import Path
 
 from .journal import Journal
-from .machines import Clock, Database, Disk, Member, Supervisor
+from .machines import Bucket, Clock, Database, Disk, Member, Supervisor
 
 COORDINATORS = ("one", "two")
 WORKERS = 4
@@ -21,7 +21,7 @@ TLS = ["--tls-ca", "certs/ca.pem", "--tls-cert", "certs/client.pem", "--tls-key"
 class Cluster:
     """All of it, under one folder."""
 
-    def __init__(self, journal: Journal, network, binary: str, folder: Path, disk: Disk):
+    def __init__(self, journal: Journal, network, binary: str, folder: Path, disk: Disk, s3: bool):
         self.journal, self.network, self.binary, self.folder, self.disk = journal, network, binary, folder, disk
         self.clock = Clock(journal)
         self.switching = threading.Lock()  # the switch takes one order at a time
@@ -32,6 +32,7 @@ class Cluster:
         named = [word for host in hosts.values() for word in ("--host", host.address)]
         subprocess.run([binary, "cert", "--out", "certs", *named], cwd=folder, check=True, capture_output=True)
         self.database.create()
+        self.bucket = Bucket(network.add("store"), folder) if s3 else None
         self.coordinators = [self.coordinator(name, host) for name, host in hosts.items()]
         self.workers = [self.worker(f"worker-{number}") for number in range(1, WORKERS + 1)]
         self.health: dict[str, tuple[float, str]] = {name: (0.0, "silent") for name in COORDINATORS}
@@ -48,7 +49,11 @@ class Cluster:
             "--tls-cert", "certs/server.pem", "--tls-key", "certs/server.key", "--tls-ca", "certs/ca.pem",
             "--lease-seconds", str(LEASE), "--shard-seconds", "1",
         ]
-        return Member(self.journal, host, name, command, self.folder, {"RUST_LOG": "info"})
+        environment = {"RUST_LOG": "info"}
+        if self.bucket:
+            command += ["--store", self.bucket.url]
+            environment |= self.bucket.environment
+        return Member(self.journal, host, name, command, self.folder, environment)
 
     def worker(self, name: str) -> Member:
         # Half of them know the other coordinator first.
@@ -120,7 +125,7 @@ class Cluster:
         role = "a coordinator" if member in self.coordinators else "a worker"
         self.journal.count("processes that ended by themselves", f"{role} with exit code {code}")
         recently = time.monotonic() - 90
-        causes = {1: ("database", "network"), 2: ("disk",)}.get(code, ())
+        causes = {1: ("database", "network"), 2: ("disk", "store")}.get(code, ())
         excused = member in self.coordinators and any(self.faults.get(cause, 0.0) > recently for cause in causes)
         self.journal.check(excused, f"{member.name} ended by itself with {code}: {words}")
 
@@ -145,5 +150,7 @@ class Cluster:
         self.supervisor.kill()
         if hasattr(self, "probe"):
             self.probe.kill()
+        if self.bucket:
+            self.bucket.process.kill()
         if self.database.process and self.database.process.poll() is None:
             self.database.stop(signal.SIGINT)

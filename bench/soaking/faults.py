@@ -48,7 +48,9 @@ class Faults(threading.Thread):
 
     def kinds(self) -> list[Callable[[], None]]:
         """Every kind as often as it comes in a round."""
+        of_store = [self.cut_store, self.stop_store, self.slow_store] if self.cluster.bucket else []
         return [
+            *of_store,
             *[self.kill_worker] * 4, *[self.stop_worker] * 2, *[self.drain_worker] * 2,
             *[self.cut_worker] * 2, *[self.cut_worker_one_way] * 2, *[self.slow_worker] * 2,
             *[self.kill_leader] * 4, *[self.drain_leader] * 1, *[self.stop_leader] * 2,
@@ -181,12 +183,12 @@ class Faults(threading.Thread):
 
     def cut_worker(self) -> None:
         if member := self.any_worker():
-            self.cut_for("cut of a worker", member, self.random.uniform(4, 2 * LEASE))
+            self.cut_for("cut of a worker", member, self.random.uniform(0.6 * LEASE, 2.2 * LEASE))
 
     def cut_worker_one_way(self) -> None:
         if member := self.any_worker():
             ways = self.random.choice(("in", "out"))
-            self.cut_for("one-way cut of a worker", member, self.random.uniform(4, 2 * LEASE), ways)
+            self.cut_for("one-way cut of a worker", member, self.random.uniform(0.6 * LEASE, 2.2 * LEASE), ways)
 
     def slow_worker(self) -> None:
         if member := self.any_worker():
@@ -197,15 +199,20 @@ class Faults(threading.Thread):
     def end_leader(self, kind: str, number: signal.Signals, codes: tuple[int, ...]) -> None:
         if found := self.some_leader():
             leader, alone = found
+            process = leader.process
             with self.fault(kind, leader.name):
                 if alone:  # it is the other that has to take over
                     leader.rest = SERVED_WITHIN + 2
                 leader.signal(number, *codes)
-                since = time.monotonic()
+
+            def wait() -> None:
+                process.wait(60)  # one that drains serves until then
+                self.taken_over(kind, time.monotonic(), alone, leader.name)
+
             if alone:
-                self.taken_over(kind, since, alone, leader.name)
+                wait()
             else:
-                self.later(lambda: self.taken_over(kind, since, alone, leader.name))
+                self.later(wait)
 
     def kill_leader(self) -> None:
         self.end_leader("SIGKILL of the leader", signal.SIGKILL, KILLED)
@@ -280,22 +287,45 @@ class Faults(threading.Thread):
     def crash_database(self) -> None:
         self.database_down("crash of PostgreSQL", signal.SIGQUIT)
 
-    def cut_database(self) -> None:
-        if "database" in self.active:
+    def cut_server(self, kind: str, name: str, host) -> None:
+        if name in self.active:
             return
         seconds = self.random.uniform(3, 12)
 
         def work() -> None:
-            with self.fault("cut of PostgreSQL", "database", "database", f", {seconds:.0f} s"):
-                self.cluster.cut(self.cluster.database.host)
+            with self.fault(kind, name, name, f", {seconds:.0f} s"):
+                self.cluster.cut(host)
                 time.sleep(seconds)
-                self.cluster.heal(self.cluster.database.host)
+                self.cluster.heal(host)
 
         self.later(work)
+
+    def cut_database(self) -> None:
+        self.cut_server("cut of PostgreSQL", "database", self.cluster.database.host)
 
     def slow_database(self) -> None:
         if "database" not in self.active:
             self.slow_for("slow network of PostgreSQL", self.cluster.database.host, "database", self.random.uniform(8, 16))
+
+    def cut_store(self) -> None:
+        self.cut_server("cut of the object store", "store", self.cluster.bucket.host)
+
+    def slow_store(self) -> None:
+        if "store" not in self.active:
+            self.slow_for("slow network of the object store", self.cluster.bucket.host, "store", self.random.uniform(8, 16))
+
+    def stop_store(self) -> None:
+        if "store" in self.active:
+            return
+        seconds, process = self.random.uniform(5, 40), self.cluster.bucket.process  # requests are tried again for 30 s
+
+        def work() -> None:
+            with self.fault("SIGSTOP of the object store", "store", "store", f", {seconds:.0f} s"):
+                process.send_signal(signal.SIGSTOP)
+                time.sleep(seconds)
+                process.send_signal(signal.SIGCONT)
+
+        self.later(work)
 
     def fill_disk(self) -> None:
         if "disk" in self.active:

@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -127,7 +128,7 @@ class Member:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 4000))
             lines = log.read().decode(errors="replace").splitlines()
         said = [line for line in lines if line.startswith("regretta:")]
-        return (said or lines or [""])[-1]
+        return (said or lines or [""])[-1].removeprefix("regretta: ")[:150]
 
 
 class Supervisor(threading.Thread):
@@ -185,6 +186,29 @@ class Supervisor(threading.Thread):
             if member.process and member.process.poll() is None:
                 member.process.kill()
                 member.process.wait()
+
+
+class Bucket:
+    """moto, which speaks S3 and keeps everything in memory: it can be out of reach, and must not end."""
+
+    MAKE = "import boto3, sys; boto3.client('s3', endpoint_url=sys.argv[1]).create_bucket(Bucket='soak')"
+
+    def __init__(self, host, folder: Path):
+        self.host, self.url = host, "s3://soak/records"
+        endpoint = f"http://{host.address}:5000"
+        self.environment = {
+            "AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_ACCESS_KEY_ID": "soak",
+            "AWS_SECRET_ACCESS_KEY": "soak", "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1",
+        }
+        with (folder / "moto.log").open("wb") as log:
+            command = [sys.executable, "-m", "moto.server", "-H", host.address, "-p", "5000"]
+            self.process = host.spawn(command, stdout=log, stderr=log, start_new_session=True)
+        for _ in range(50):
+            made = host.run([sys.executable, "-c", self.MAKE, endpoint], env={**os.environ, **self.environment}, capture_output=True)
+            if made.returncode == 0:
+                return
+            time.sleep(0.5)
+        raise RuntimeError("moto does not start: " + made.stderr.decode()[-500:])
 
 
 class Database:
