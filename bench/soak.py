@@ -33,10 +33,10 @@ from soaking.journal import Journal  # noqa: E402
 from soaking.machines import Disk  # noqa: E402
 from soaking.studies import Driver, undisturbed  # noqa: E402
 
-DISK = 1536  # MiB: all datasets, and the 64 MiB that sealing wants to find
+DISK = 3072  # MiB: all datasets, and the 64 MiB that sealing wants to find
 DRIVERS = 2
 AFTERWARDS = 300  # seconds in which all has to be well again
-MEMORY = 512  # MiB that a coordinator may take
+MEMORY = 256  # MiB that a coordinator may take
 
 
 def soak(journal: Journal, cluster: Cluster, expected: dict, minutes: float, seed: int) -> Faults:
