@@ -66,6 +66,7 @@ class Switch:
         self.numbers: dict[int, int] = {}  # host by file descriptor
         self.later: list[tuple[float, int, int, bytes]] = []  # when, order, host, frame
         self.order = 0
+        self.seen: dict[bytes, int] = {}  # frames by the text that can be read in them
 
     def run(self) -> None:
         poll = select.poll()
@@ -96,7 +97,9 @@ class Switch:
             poll.register(taps[0], select.POLLIN)
         for direction, way in said.get("ways", {}).items():
             self.ports[said["number"]].ways[direction] = Way(**way)
-        self.control.send(b"done")
+        if "listen" in said:
+            self.seen[said["listen"].encode()] = 0
+        self.control.send(json.dumps({text.decode(): count for text, count in self.seen.items()}).encode())
         return True
 
     def receive(self, number: int) -> None:
@@ -106,6 +109,8 @@ class Switch:
                 frame = os.read(source.tap, MTU + 64)
             except OSError:
                 return
+            for text in self.seen:
+                self.seen[text] += text in frame
             if frame[0] & 1:  # to all, as in ARP's questions
                 for other in self.ports:
                     if other != number:
@@ -242,11 +247,20 @@ class Network:
         directions = ("in", "out") if ways == "both" else (ways,)
         self.tell({"number": host.number, "ways": {direction: vars(way) for direction in directions}})
 
-    def tell(self, what: dict, *taps: int) -> None:
-        """Returns when the switch has done it."""
+    def listen(self, text: str) -> None:
+        """Counts from now on the frames in which a text can be read."""
+        self.tell({"listen": text})
+
+    def overheard(self, text: str) -> int:
+        """In how many frames it could."""
+        return self.tell({})[text]
+
+    def tell(self, what: dict, *taps: int) -> dict:
+        """Returns when the switch has done it: what was overheard by then."""
         socket.send_fds(self.control, [json.dumps(what).encode()], list(taps))
-        if self.control.recv(64) != b"done":
+        if not (answer := self.control.recv(4096)):
             raise RuntimeError("the switch is gone")
+        return json.loads(answer)
 
 
 ECHO = """
@@ -260,7 +274,7 @@ with socket.create_server((sys.argv[1], 7)) as listener:
 
 MEASURE = """
 import socket, sys, time
-with socket.create_connection((sys.argv[1], 7), timeout=20) as stream:
+with socket.create_connection((sys.argv[1], 7), timeout=int(sys.argv[4])) as stream:
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     times = []
     for _ in range(int(sys.argv[2])):
@@ -272,7 +286,7 @@ with socket.create_connection((sys.argv[1], 7), timeout=20) as stream:
         began = time.monotonic()
         stream.sendall(b"y" * size)
         stream.shutdown(socket.SHUT_WR); stream.recv(1)
-        print(f", {size / (time.monotonic() - began) / 1e6:.0f} MB/s", end="")
+        print(f", {size / (time.monotonic() - began) / 1e6:.2f} MB/s", end="")
     print()
 """
 
@@ -283,9 +297,13 @@ def measure() -> None:
         server.spawn([sys.executable, "-c", ECHO, server.address])
         time.sleep(0.5)
 
+        def talk(rounds: int, size: int, patience: int = 20) -> str:
+            words = (server.address, str(rounds), str(size), str(patience))
+            seen = client.run([sys.executable, "-c", MEASURE, *words], capture_output=True, text=True)
+            return seen.stdout.strip() or seen.stderr.splitlines()[-1]
+
         def look(what: str, rounds: int, size: int) -> None:
-            seen = client.run([sys.executable, "-c", MEASURE, server.address, str(rounds), str(size)], capture_output=True, text=True)
-            print(f"{what}: {seen.stdout.strip() or seen.stderr.splitlines()[-1]}", flush=True)
+            print(f"{what}: {talk(rounds, size)}", flush=True)
 
         look("as it is", 300, 300_000_000)
         network.slow(client, delay=0.05)
@@ -296,8 +314,7 @@ def measure() -> None:
         look("healed", 300, 0)
         for ways in ("in", "out", "both"):
             network.cut(client, ways)
-            seen = client.run([sys.executable, "-c", MEASURE.replace("timeout=20", "timeout=2"), server.address, "1", "0"], capture_output=True)
-            assert seen.returncode != 0, ways
+            assert "timed out" in talk(1, 0, 2), ways
             network.heal(client)
         look("cut and healed", 300, 0)
 

@@ -7,7 +7,7 @@ mod common;
 mod service;
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::Output;
 use std::time::{Duration, SystemTime};
 
@@ -149,6 +149,23 @@ fn a_plain_connection_to_an_encrypted_port_is_refused() {
     let blind = service.study(&bench, &["list", "--token-file", "token"]);
     assert_eq!(blind.status.code(), Some(2));
     assert!(stderr(&blind).contains("--tls-ca"), "{}", stderr(&blind));
+}
+
+#[test]
+fn silence_is_not_waited_for_for_ever_on_either_side() {
+    let bench = bench();
+    certificates(&bench, "certs");
+    let service = Service::start(&bench, &[&TLS[..], &["--token-file", "token"]].concat());
+    let mut half_way = TcpStream::connect(service.address).unwrap();
+    half_way.write_all(b"\x16\x03\x01").unwrap();
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", mute.local_addr().unwrap());
+    let list = ["study", "list", "--coordinator", &url, "--tls-ca", "certs/ca.pem"];
+    let (status, said) = Process::start(bench.command(&list)).wait();
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("no answer within 20 s"), "{said}");
+    half_way.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(half_way.read(&mut [0; 100]).unwrap(), 0, "the coordinator hangs up");
 }
 
 /// An authority, and a certificate of it that ended yesterday.

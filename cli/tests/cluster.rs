@@ -7,6 +7,9 @@ mod common;
 #[path = "common/service.rs"]
 mod service;
 
+use std::io::{Read, copy};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use common::{Bench, STUDY, stderr};
@@ -240,28 +243,50 @@ fn a_dataset_that_was_fetched_is_the_dataset_of_a_run() {
     assert_eq!(digest(&bench.path("whole-study.toml")), expected);
 }
 
+/// Passes one connection on to a coordinator, and breaks it off after so many bytes of answers; how many there were.
+fn way(to: SocketAddr, limit: u64) -> (String, JoinHandle<u64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let passing = spawn(move || {
+        let (mut near, _) = listener.accept().unwrap();
+        let far = TcpStream::connect(to).unwrap();
+        let (mut calls, mut called) = (near.try_clone().unwrap(), far.try_clone().unwrap());
+        let calling = spawn(move || copy(&mut calls, &mut called));
+        let passed = copy(&mut far.take(limit), &mut near).unwrap();
+        // Whoever hung up first does not mind.
+        _ = near.shutdown(Shutdown::Both);
+        _ = calling.join().unwrap();
+        passed
+    });
+    (url, passing)
+}
+
 #[test]
-fn a_fetch_that_failed_can_be_repeated() {
+fn a_download_that_breaks_off_is_no_dataset_and_the_same_command_gets_it_whole() {
     let bench = Bench::new();
     bench.write("study.toml", STUDY);
-    let expected = whole(&bench, "study.toml");
     let service = Service::start(&bench, &[]);
-    let id = service.submit(&bench, "study.toml");
+    service.submit(&bench, "study.toml");
     let _worker = service.worker(&bench, "one", &[]);
-    assert_eq!(service.ask(&bench, &["watch", "small"])["state"], "done");
-    // As a download that broke off in the records: what came before them is there, the manifest too.
-    let records = bench.path(&format!("service/studies/small-{id}/records/part-00000.parquet"));
-    let bytes = std::fs::read(&records).unwrap();
-    std::fs::write(&records, &bytes[..bytes.len() / 2]).unwrap();
-    let fetch = || service.study(&bench, &["fetch", "small", "--out", "fetched"]);
-    let failed = fetch();
-    assert!(!failed.status.success());
-    assert!(!bench.path("fetched/manifest.json").exists(), "that is no dataset");
-    std::fs::write(&records, bytes).unwrap();
-    let again = fetch();
+    let whole = service.result(&bench, "small", "whole");
+    let fetch = |out: &str, limit: u64| {
+        let (url, passing) = way(service.address, limit);
+        let output =
+            bench.output(&["study", "fetch", "small", "--out", out, "--coordinator", &url]);
+        (output, passing.join().unwrap())
+    };
+    let (complete, bytes) = fetch("complete", u64::MAX);
+    assert!(complete.status.success(), "{}", stderr(&complete));
+    for eighths in 1..8 {
+        let (broken, _) = fetch("out", bytes * eighths / 8);
+        assert!(!broken.status.success(), "{eighths}");
+        assert!(!bench.path("out/manifest.json").exists(), "{eighths}: {}", stderr(&broken));
+    }
+    assert!(bench.path("out/records").exists(), "some were among the records");
+    let (again, _) = fetch("out", u64::MAX);
     assert!(again.status.success(), "{}", stderr(&again));
-    assert_eq!(digest(&bench.path("fetched")), expected);
-    assert!(!bench.path("fetched/manifest.json.partial").exists());
+    assert_eq!(digest(&bench.path("out")), whole);
+    assert!(bench.records("out") == bench.records("whole"));
 }
 
 /// The address of something that answers every call as a standby does, for as long as the test lasts.

@@ -113,27 +113,28 @@ impl Connection {
             let tls = ClientTlsConfig::from(&tls);
             endpoint = endpoint.tls_config(tls).map_err(|error| bad(&error))?;
         }
+        // A network that is cut says nothing: without signs of life, a call would wait for ever.
+        let endpoint = endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(PATIENCE);
+        let unreached = |why: &str| BadInput(format!("cannot reach {address}: {why}"));
         let patience = if self.coordinator.len() > 1 { PATIENCE_AMONG_MANY } else { PATIENCE };
-        // Whoever follows a study has to hear of a coordinator that vanished.
-        let endpoint = endpoint
-            .connect_timeout(patience)
-            .http2_keep_alive_interval(KEEP_ALIVE)
-            .keep_alive_timeout(PATIENCE);
-        let connected = timeout(patience, endpoint.connect()).await;
-        let connected = connected
-            .map_err(|_| BadInput(format!("cannot reach {address}: no connection in time")))?;
-        connected
-            .map_err(|error| BadInput(format!("cannot reach {address}: {}", chain(&error))).into())
+        let late = |_| unreached(&format!("no answer within {} s", patience.as_secs()));
+        let connected = timeout(patience, endpoint.connect()).await.map_err(late)?;
+        connected.map_err(|error| {
+            let why = chain(&error);
+            let plain = address.starts_with("https://") && why.contains("corrupt message");
+            let advice = if plain { "; use http:// if it has no certificates" } else { "" };
+            unreached(&format!("{why}{advice}")).into()
+        })
     }
 }
 
-/// The longest wait for a connection.
+/// The longest wait for a connection, TLS included, and for a sign of life.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The same, and for a first answer, where another coordinator may be there instead.
 pub(crate) const PATIENCE_AMONG_MANY: Duration = Duration::from_secs(5);
 
-/// A connection that is silent for so long is asked for a sign of life.
+/// A connection that is silent for so long during a call is asked for a sign of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// An error with all that led to it, in one line.

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use analysis::manifest;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use proto::convert::{ResultPart, Submission, pieces, study_bytes, study_id};
@@ -420,11 +421,10 @@ async fn cancel(wanted: &str, common: &Common) -> anyhow::Result<()> {
     super::print(&format!("study {id} is cancelled; submit it again to take it up again"))
 }
 
-/// Downloads into a temporary name per file. The manifest, which makes a dataset of the files, gets its name when
-/// they are all there: a download that broke is no dataset, and the same command begins anew.
+/// Downloads into a temporary name per file, and the manifest keeps its own until the end, so that a broken download
+/// is not taken for a dataset.
 async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> {
-    let manifest = out.join(analysis::manifest::NAME);
-    if manifest.exists() {
+    if out.join(manifest::NAME).exists() {
         bail!(BadInput(format!("{} holds a dataset already; choose another --out", out.display())));
     }
     let mut client = common.client().await?;
@@ -436,33 +436,25 @@ async fn fetch(wanted: &str, out: &Path, common: &Common) -> anyhow::Result<()> 
     while let Some(chunk) = chunks.message().await.map_err(broken)? {
         let ResultPart { name, data, last } = ResultPart::try_from(chunk)?;
         let path = out.join(&name);
+        let partial = out.join(format!("{name}.partial"));
         if open.as_ref().is_none_or(|(held, _)| *held != path) {
             std::fs::create_dir_all(path.parent().unwrap_or(out))?;
-            open = Some((path.clone(), std::fs::File::create(partial(&path))?));
+            open = Some((path.clone(), std::fs::File::create(&partial)?));
         }
         if let Some((_, file)) = &mut open {
             file.write_all(&data)?;
         }
         if last && let Some((_, file)) = open.take() {
             file.sync_all()?;
-            if path != manifest {
-                std::fs::rename(partial(&path), &path)?;
-            }
             files += 1;
+            if name != manifest::NAME {
+                std::fs::rename(&partial, &path)?;
+            }
         }
     }
-    std::fs::rename(partial(&manifest), &manifest)
-        .context("the download ended before it was whole; run the same command again")?;
-    let found = analysis::dataset::verify(out).inspect_err(|_| {
-        // What is not whole is no dataset; that the name stays would only be inconvenient.
-        _ = std::fs::rename(&manifest, partial(&manifest));
-    })?;
-    super::print(&format!("{files} files in {}\ndigest {}", out.display(), found.digest))
-}
-
-/// The name of a file until it is whole.
-fn partial(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".partial");
-    name.into()
+    // It makes a folder a dataset: a download that broke off can be taken up by the same command.
+    let made = out.join(manifest::NAME);
+    std::fs::rename(out.join(format!("{}.partial", manifest::NAME)), made)?;
+    let manifest = analysis::dataset::verify(out)?;
+    super::print(&format!("{files} files in {}\ndigest {}", out.display(), manifest.digest))
 }

@@ -24,6 +24,9 @@ pub(super) const MAX_CONNECTIONS: usize = 4096;
 /// How long a new connection may stay silent.
 pub(super) const FIRST_BYTE: Duration = Duration::from_secs(10);
 
+/// How long the TLS handshake of a new connection may take.
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
+
 /// The pause after the system refused a connection, for instance for want of file descriptors.
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 

@@ -372,7 +372,8 @@ fn builder(config: &Config) -> Result<Server, StartError> {
 
 fn tls_config(tls: &Tls) -> ServerTlsConfig {
     let identity = Identity::from_pem(&tls.certificate, &tls.key);
-    let config = ServerTlsConfig::new().identity(identity);
+    // A caller whose network is cut half-way must not hold its place for ever.
+    let config = ServerTlsConfig::new().identity(identity).timeout(listen::HANDSHAKE);
     match &tls.clients {
         // A token is as good, so that a certificate may be missing; a wrong one is refused.
         Some(authority) => {

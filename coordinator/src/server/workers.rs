@@ -269,7 +269,7 @@ impl Reception {
     async fn part(&mut self, worker: WorkerId, part: Part) -> Result<(), Status> {
         let epoch = LeaseEpoch(part.lease);
         let Some(inflow) = self.inflow(worker, epoch) else {
-            self.reject(epoch, "this worker does not hold this lease");
+            self.too_late(worker, epoch);
             return Ok(());
         };
         if let Err(mismatch) = inflow.part(part.sequence, &part.batch) {
@@ -288,7 +288,7 @@ impl Reception {
     async fn finish(&mut self, worker: WorkerId, finish: Finish) -> Result<(), Status> {
         let epoch = LeaseEpoch(finish.lease);
         let Some(inflow) = self.inflow(worker, epoch) else {
-            self.reject(epoch, "this worker does not hold this lease");
+            self.too_late(worker, epoch);
             return Ok(());
         };
         let Finish { digest, records, trials, seconds, .. } = finish;
@@ -319,6 +319,12 @@ impl Reception {
         self.inflows.remove(&epoch);
         self.reject(epoch, reason);
         self.call(Call::Abandon { worker, epoch, reason: reason.to_owned() }).await
+    }
+
+    /// What came is of a lease that has ended, or that another holds.
+    fn too_late(&self, worker: WorkerId, epoch: LeaseEpoch) {
+        tracing::debug!(%worker, lease = %epoch, "records came too late");
+        self.reject(epoch, "this worker does not hold this lease");
     }
 
     fn reject(&self, epoch: LeaseEpoch, reason: &str) {

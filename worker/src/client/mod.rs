@@ -149,8 +149,8 @@ pub enum Error {
     /// Out of reach for too long.
     #[error(
         "{address} could not be reached for {seconds} s: {last}; check that the coordinator runs there, \
-         that the address begins with https:// if it has certificates, and that this worker's are of the \
-         same regretta cert and not expired"
+         that the address begins with https:// if it has certificates and http:// if not, and that this \
+         worker's are of the same regretta cert and not expired"
     )]
     Unreachable {
         /// The coordinator.
