@@ -5,6 +5,7 @@
 //! a deposed leader from writing is neither clock nor lease, but the epoch: every transaction ends by
 //! locking the row at the epoch that it was begun under, and fails where that has passed.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -120,6 +121,8 @@ impl Ledger {
             let epoch = i64::from(origin.restarts);
             let lost = CancellationToken::new();
             let held = Held { epoch, lost: lost.clone() };
+            // The one that writes was idle for as long as this process stood by, and may be gone without a trace.
+            self.0.broken[0].store(true, Ordering::Relaxed);
             // A ledger leads once; whoever was deposed opens another.
             self.0.lead.set(held).map_err(|_| Error::Closed)?;
             let renewing = tokio::spawn(renew(at.clone(), epoch, begun, lost.clone()));
