@@ -251,12 +251,16 @@ fn way(to: SocketAddr, limit: u64) -> (String, JoinHandle<u64>) {
         let (mut near, _) = listener.accept().unwrap();
         let far = TcpStream::connect(to).unwrap();
         let (mut calls, mut called) = (near.try_clone().unwrap(), far.try_clone().unwrap());
-        let calling = spawn(move || copy(&mut calls, &mut called));
-        let passed = copy(&mut far.take(limit), &mut near).unwrap();
-        // Whoever hung up first does not mind.
+        // Either may hang up first, which ends the other's way, too.
+        let calling = spawn(move || {
+            _ = copy(&mut calls, &mut called);
+            _ = called.shutdown(Shutdown::Both);
+        });
+        let mut answers = far.take(limit);
+        _ = copy(&mut answers, &mut near);
         _ = near.shutdown(Shutdown::Both);
-        _ = calling.join().unwrap();
-        passed
+        calling.join().unwrap();
+        limit - answers.limit()
     });
     (url, passing)
 }

@@ -99,7 +99,8 @@ pub(super) async fn run(
     let stream = tokio::select! {
         biased;
         () = around.shutdown.cancelled() => Err(Status::cancelled("the worker is shutting down")),
-        stream = timeout(LONG_POLL, client.stream(ReceiverStream::new(outgoing))) => {
+        // No heartbeats are sent yet: after a lease without an answer the coordinator has forgotten this worker.
+        stream = timeout(registered.lease, client.stream(ReceiverStream::new(outgoing))) => {
             stream.unwrap_or_else(|_| Err(late("Stream")))
         }
     };
