@@ -299,3 +299,43 @@ fn a_download_that_breaks_off_is_no_dataset_and_the_same_command_gets_it_whole()
     assert_eq!(digest(&bench.path("out")), whole);
     assert!(bench.records("out") == bench.records("whole"));
 }
+
+/// The address of something that answers every call as a standby does, for as long as the test lasts.
+fn standby() -> String {
+    let (tell, told) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            tell.send(listener.local_addr().unwrap()).unwrap();
+            let refuse = || async {
+                tonic::Status::unavailable("standby: it does not lead")
+                    .into_http::<tonic::body::Body>()
+            };
+            let routes = tonic::service::Routes::from(axum::Router::new().fallback(refuse));
+            let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
+            let server = tonic::transport::Server::builder().add_routes(routes);
+            server.serve_with_incoming(incoming).await.unwrap();
+        });
+    });
+    format!("http://{}", told.recv().unwrap())
+}
+
+#[test]
+fn a_standby_is_passed_over() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    let service = Service::start(&bench, &[]);
+    let standby = standby();
+    for addresses in [format!("{standby},{}", service.url), format!("{},{standby}", service.url)] {
+        let submitted =
+            bench.output(&["study", "submit", "study.toml", "--coordinator", &addresses]);
+        assert!(submitted.status.success(), "{addresses}: {}", stderr(&submitted));
+    }
+    let both = format!("{standby},{standby}");
+    for addresses in [&standby, &both] {
+        let refused = bench.output(&["study", "list", "--coordinator", addresses]);
+        assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("does not lead"), "{}", stderr(&refused));
+    }
+}

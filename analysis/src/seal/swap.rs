@@ -1,11 +1,15 @@
 //! A new dataset in the place of an old one, at once.
 //!
-//! Everything is written into `sealing.tmp`. Renaming that folder to `sealing.done` is the moment at
-//! which the new dataset replaces the old one; moving its parts to their places follows, and whoever
-//! opens the folder after a crash finishes it. The manifest moves last. Moving is a list of steps
-//! that depends only on what is there, so that it can start over at any point.
+//! Everything is written into a folder `sealing.tmp-..`, of a name that nobody else uses. Renaming that
+//! folder to `sealing.done` is the moment at which the new dataset replaces the old one; moving its parts to
+//! their places follows, and whoever opens the folder after a crash finishes it. The manifest moves last.
+//! Moving is a list of steps that depends only on what is there, so that it can start over at any point.
+//!
+//! Whoever begins to seal removes what others have staged: they were interrupted, or hang and do not lead
+//! any more, and then have nothing to put in place when they wake up.
 
 use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +39,15 @@ impl Staging {
     pub fn create(out: &Path) -> Result<Self, FileError> {
         fs::create_dir_all(out).map_err(FileError::io("create", out))?;
         recover(out)?;
-        let folder = out.join(STAGED);
-        Step::Remove(folder.clone()).perform()?;
+        for entry in fs::read_dir(out).map_err(FileError::io("read", out))? {
+            let entry = entry.map_err(FileError::io("read", out))?;
+            if entry.file_name().to_string_lossy().starts_with(STAGED) {
+                Step::Remove(entry.path()).perform()?;
+            }
+        }
+        // Its keys are random; process ids are not unique where machines share the folder.
+        let unique = RandomState::new().build_hasher().finish();
+        let folder = out.join(format!("{STAGED}-{unique:016x}"));
         let records = folder.join(RECORDS);
         fs::create_dir_all(&records).map_err(FileError::io("create", &records))?;
         Ok(Self { out: out.to_owned(), folder })
@@ -52,7 +63,7 @@ impl Staging {
     /// # Errors
     /// Something cannot be moved.
     pub fn publish(self) -> Result<(), FileError> {
-        decide(&self.out).iter().try_for_each(Step::perform)?;
+        decide(&self.out, &self.folder).iter().try_for_each(Step::perform)?;
         install(&self.out)?.iter().try_for_each(Step::perform)
     }
 }
@@ -78,6 +89,8 @@ pub fn recover(out: &Path) -> Result<(), FileError> {
 enum Step {
     /// Renames, replacing a file; nothing where there is nothing to rename.
     Rename(PathBuf, PathBuf),
+    /// Renames a folder, which has to be there.
+    Decide(PathBuf, PathBuf),
     /// Removes a file or a folder with all that is in it, if it is there.
     Remove(PathBuf),
     /// Brings the names in a folder to the disk.
@@ -90,6 +103,7 @@ impl Step {
             Self::Rename(from, to) => {
                 fs::rename(from, to).or_else(absent).map_err(FileError::io("rename", from))
             }
+            Self::Decide(from, to) => fs::rename(from, to).map_err(FileError::io("rename", from)),
             Self::Remove(path) => {
                 let folder = path.is_dir();
                 let removed = if folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -109,12 +123,11 @@ fn absent(error: io::Error) -> io::Result<()> {
 }
 
 /// The steps that make the new dataset the one.
-fn decide(out: &Path) -> Vec<Step> {
-    let staged = out.join(STAGED);
+fn decide(out: &Path, staged: &Path) -> Vec<Step> {
     vec![
         Step::Sync(staged.join(RECORDS)),
-        Step::Sync(staged.clone()),
-        Step::Rename(staged, out.join(DECIDED)),
+        Step::Sync(staged.to_owned()),
+        Step::Decide(staged.to_owned(), out.join(DECIDED)),
         Step::Sync(out.to_owned()),
     ]
 }
@@ -191,7 +204,7 @@ mod tests {
 
     /// The steps of a whole swap are `decide` and, once those are done, `install`.
     fn perform(out: &Path, steps: usize) -> bool {
-        let decide = decide(out);
+        let decide = decide(out, &out.join(STAGED));
         let first = steps.min(decide.len());
         decide[..first].iter().for_each(|step| step.perform().unwrap());
         if first < decide.len() {
@@ -240,7 +253,7 @@ mod tests {
             write(out, "old", "counts.parquet");
             write(&out.join(STAGED), "new", "priors.json");
             // The old records are aside, the new ones not in place; then another crash.
-            perform(out, decide(out).len() + 2);
+            perform(out, decide(out, &out.join(STAGED)).len() + 2);
             install(out).unwrap().iter().take(crash).for_each(|step| step.perform().unwrap());
             recover(out).unwrap();
             assert_holds(out, "new", "priors.json");
@@ -256,6 +269,24 @@ mod tests {
         fs::write(out.join(REPLACED).join("part"), "old").unwrap();
         fs::create_dir_all(out.join(DECIDED)).unwrap();
         recover(out).unwrap();
+        assert_holds(out, "new", "priors.json");
+    }
+
+    #[test]
+    fn whoever_hung_while_another_sealed_has_nothing_to_put_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path();
+        let hung = Staging::create(out).unwrap();
+        write(&hung.folder, "hung", "counts.parquet");
+        let other = Staging::create(out).unwrap();
+        assert_ne!(hung.folder, other.folder);
+        write(&other.folder, "new", "priors.json");
+        assert!(hung.publish().is_err());
+        other.publish().unwrap();
+        assert_holds(out, "new", "priors.json");
+        // The same after the other has finished.
+        let hung = Staging { out: out.to_owned(), folder: out.join("sealing.tmp-gone") };
+        assert!(hung.publish().is_err());
         assert_holds(out, "new", "priors.json");
     }
 

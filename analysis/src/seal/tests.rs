@@ -324,9 +324,15 @@ fn a_row_group_is_on_the_disk_before_the_next_is_read() {
     let records = records(&cells);
     let out = tempfile::tempdir().unwrap();
     let (read, checks) = (Shared::new(0_u64), Shared::new(0));
-    let file = out.path().join("sealing.tmp/records/part-00000.parquet");
+    let staged = || {
+        let mut entries = std::fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap());
+        let staged = |name: &str| name.starts_with("sealing.tmp-");
+        entries.find(|entry| entry.file_name().to_str().is_some_and(staged))
+    };
     let watched = batches(&records, 100).inspect(|batch| {
-        let written = std::fs::metadata(&file).map_or(0, |file| file.len());
+        let file = staged().map(|folder| folder.path().join("records/part-00000.parquet"));
+        let file = file.and_then(|file| std::fs::metadata(file).ok());
+        let written = file.map_or(0, |file| file.len());
         let buffered = 1 << 17;
         let settled = read.get().saturating_sub(shape.rows as u64 + 100);
         assert!(written + buffered >= 100 * settled, "{written} bytes for {settled} rows");

@@ -121,19 +121,8 @@ impl Connection {
         Ok(Some(ClientTls { authority: read_secret(authority)?, identity, domain }))
     }
 
-    /// A connection for calls of a user, to the first coordinator that answers.
-    pub(crate) async fn channel(&self) -> anyhow::Result<Channel> {
-        let mut failed = None;
-        for address in &self.coordinator {
-            match self.reach(address).await {
-                Ok(channel) => return Ok(channel),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        Err(failed.unwrap_or_else(|| BadInput("--coordinator names no address".to_owned()).into()))
-    }
-
-    async fn reach(&self, address: &str) -> anyhow::Result<Channel> {
+    /// A connection for calls of a user.
+    pub(crate) async fn reach(&self, address: &str) -> anyhow::Result<Channel> {
         let bad =
             |error: &dyn std::fmt::Display| BadInput(format!("--coordinator {address}: {error}"));
         let mut endpoint =
@@ -145,8 +134,9 @@ impl Connection {
         // A network that is cut says nothing: without signs of life, a call would wait for ever.
         let endpoint = endpoint.http2_keep_alive_interval(KEEP_ALIVE).keep_alive_timeout(PATIENCE);
         let unreached = |why: &str| BadInput(format!("cannot reach {address}: {why}"));
-        let late = |_| unreached(&format!("no answer within {} s", PATIENCE.as_secs()));
-        let connected = timeout(PATIENCE, endpoint.connect()).await.map_err(late)?;
+        let patience = if self.coordinator.len() > 1 { PATIENCE_AMONG_MANY } else { PATIENCE };
+        let late = |_| unreached(&format!("no answer within {} s", patience.as_secs()));
+        let connected = timeout(patience, endpoint.connect()).await.map_err(late)?;
         connected.map_err(|error| {
             let why = chain(&error);
             let plain = address.starts_with("https://") && why.contains("corrupt message");
@@ -158,6 +148,9 @@ impl Connection {
 
 /// The longest wait for a connection, TLS included, and for a sign of life.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The same, and for a first answer, where another coordinator may be there instead.
+pub(crate) const PATIENCE_AMONG_MANY: Duration = Duration::from_secs(5);
 
 /// A connection that is silent for so long during a call is asked for a sign of life.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);

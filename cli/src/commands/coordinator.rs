@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use coordinator::server::{Config, Coordinator, Tls};
+use coordinator::server::{Config, Coordinator, StartError, Tls};
 use coordinator::store::{LedgerAt, RecordsAt, Storage};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use worker::{Cpu, golden};
@@ -80,6 +80,9 @@ pub(crate) struct Arguments {
 /// How long shards that are under way may take after SIGTERM.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// How often a coordinator that has led looks whether its database is back.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let studies = arguments.dir.join("studies");
@@ -99,12 +102,27 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let shown = Shown { live: arguments.live, guarded, publish: arguments.publish.as_deref() };
         let interrupted = signals::interrupted()?;
         tokio::pin!(interrupted);
-        let mut next = config;
-        while serve(next, &sealed, &shown, interrupted.as_mut()).await? == Ended::Deposed {
-            eprintln!("regretta: another coordinator may lead; standing by");
+        let (mut next, mut led) = (config, false);
+        loop {
+            match serve(next, &sealed, &shown, interrupted.as_mut()).await {
+                Ok(Ended::Stopped) => return Ok(()),
+                Ok(Ended::Deposed) => {
+                    eprintln!("regretta: another coordinator may lead; standing by");
+                    led = true;
+                }
+                // It was deposed because the database was lost, which comes back.
+                Err(error) if led && lacks_ledger(&error) => {
+                    tracing::warn!("{error:#}");
+                    tokio::select! {
+                        biased;
+                        () = interrupted.as_mut() => return Ok(()),
+                        () = tokio::time::sleep(LOOK) => {}
+                    }
+                }
+                Err(error) => return Err(error),
+            }
             next = self::config(arguments, &sealed)?;
         }
-        Ok(())
     })
 }
 
@@ -116,6 +134,14 @@ fn allow_open_files() {
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "the number of open files stays limited; raise it with `ulimit -n`");
     }
+}
+
+/// Whether a coordinator cannot start for want of its database.
+fn lacks_ledger(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(StartError::Store(coordinator::store::Error::Ledger { .. }))
+    )
 }
 
 /// Why a coordinator serves no more.

@@ -14,12 +14,13 @@ use proto::v1::studies_client::StudiesClient;
 use proto::v1::{self, StudyState, StudyStatus};
 use serde::Serialize;
 use study::StudyId;
+use tokio::time::timeout;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use super::connection::{Connection, chain};
+use super::connection::{Connection, PATIENCE_AMONG_MANY, chain};
 use crate::exit::{BadInput, CheckFailed};
 use crate::load::load;
 use crate::place::folder;
@@ -144,15 +145,43 @@ impl Common {
     }
 }
 
+/// The coordinator that leads: of several, the first that answers and does not stand by.
 async fn client(connection: &Connection) -> anyhow::Result<Client> {
     let token = connection.token()?.map(|token| {
         let mut value: MetadataValue<Ascii> = format!("Bearer {}", token.reveal()).parse()?;
         value.set_sensitive(true);
         anyhow::Ok(value)
     });
-    let channel = connection.resolved().await?.channel().await?;
-    Ok(StudiesClient::with_interceptor(channel, Bearer(token.transpose()?))
-        .max_decoding_message_size(4 * MAX_MESSAGE_BYTES))
+    let bearer = Bearer(token.transpose()?);
+    let connection = connection.resolved().await?;
+    let mut failed = None;
+    for address in &connection.coordinator {
+        let client = match connection.reach(address).await {
+            Ok(channel) => StudiesClient::with_interceptor(channel, bearer.clone())
+                .max_decoding_message_size(4 * MAX_MESSAGE_BYTES),
+            Err(error) => {
+                failed = failed.or(Some(error));
+                continue;
+            }
+        };
+        if connection.coordinator.len() == 1 {
+            return Ok(client);
+        }
+        match leads(client.clone()).await {
+            Ok(()) => return Ok(client),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    Err(failed.unwrap_or_else(|| BadInput("--coordinator names no address".to_owned()).into()))
+}
+
+/// Fails where a coordinator stands by or does not answer; whatever else it says is for the caller to hear.
+async fn leads(mut client: Client) -> anyhow::Result<()> {
+    match timeout(PATIENCE_AMONG_MANY, client.list(v1::ListRequest {})).await {
+        Ok(Err(status)) if status.code() == Code::Unavailable => Err(refused(status)),
+        Ok(_) => Ok(()),
+        Err(_) => bail!("the coordinator does not answer"),
+    }
 }
 
 /// A refusal of the coordinator as the user should read it.
@@ -248,7 +277,7 @@ fn state(state: StudyState) -> &'static str {
 pub(crate) fn all(connection: &Connection) -> anyhow::Result<Vec<Listed>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the runtime")?.block_on(async {
-        tokio::time::timeout(SOON, studies(connection)).await.context("no answer")?
+        timeout(SOON, studies(connection)).await.context("no answer")?
     })
 }
 

@@ -5,6 +5,7 @@
 //! a deposed leader from writing is neither clock nor lease, but the epoch: every transaction ends by
 //! locking the row at the epoch that it was begun under, and fails where that has passed.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sqlx::PgConnection;
@@ -25,8 +26,10 @@ const LEASE: Duration = Duration::from_secs(6);
 const RENEWAL: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// How often a standby looks whether the lead has expired.
+/// How often a standby looks whether the lead has expired, and how long it waits for an answer: a
+/// connection that a network has lost may look as if it were there for a quarter of an hour.
 pub(in crate::store) const LOOK: Duration = Duration::from_secs(1);
+const ANSWER: Duration = Duration::from_secs(8);
 
 /// What a leader holds in memory.
 #[derive(Debug)]
@@ -87,6 +90,12 @@ impl Ledger {
         holder: &str,
         newest: u32,
     ) -> Result<Attempt, Error> {
+        // A lead that was taken without an answer expires like that of a leader that died.
+        let attempt = timeout(ANSWER, self.attempt(origin, holder, newest)).await;
+        attempt.unwrap_or_else(|_| Err(self.0.sql(postgres::late(ANSWER))))
+    }
+
+    async fn attempt(&self, origin: &Origin, holder: &str, newest: u32) -> Result<Attempt, Error> {
         let At::Postgres(at) = &self.0.at else { return Err(Error::Closed) };
         let begun = Instant::now();
         let taken = self.rows(
@@ -112,6 +121,8 @@ impl Ledger {
             let epoch = i64::from(origin.restarts);
             let lost = CancellationToken::new();
             let held = Held { epoch, lost: lost.clone() };
+            // The one that writes was idle for as long as this process stood by, and may be gone without a trace.
+            self.0.broken[0].store(true, Ordering::Relaxed);
             // A ledger leads once; whoever was deposed opens another.
             self.0.lead.set(held).map_err(|_| Error::Closed)?;
             let renewing = tokio::spawn(renew(at.clone(), epoch, begun, lost.clone()));
@@ -126,14 +137,20 @@ impl Ledger {
 
     /// Gives the lead up, so that a standby need not wait until it expires.
     pub(in crate::store) async fn resign(&self) -> Result<(), Error> {
-        let Some(held) = self.0.lead.get() else { return Ok(()) };
+        let Some(held) = self.0.lead.get().filter(|held| !held.lost.is_cancelled()) else {
+            return Ok(());
+        };
         // Before that, so that it is not renewed afterwards.
         held.lost.cancel();
         let resigned = self.rows(
             "UPDATE store SET expires = clock_timestamp() WHERE restarts = $1 RETURNING restarts",
             values![held.epoch],
         );
-        resigned.await.map(|_| ())
+        // By then it has expired.
+        match timeout(LEASE, resigned).await {
+            Ok(resigned) => resigned.map(|_| ()),
+            Err(_) => Err(self.0.sql(postgres::late(LEASE))),
+        }
     }
 }
 

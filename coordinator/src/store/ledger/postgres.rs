@@ -1,6 +1,10 @@
 //! The ledger in a database that other machines reach: PostgreSQL.
 
+use std::io;
+use std::time::Duration;
+
 use sqlx::{Connection as _, PgConnection, query, query_scalar, raw_sql};
+use tokio::time::timeout;
 
 use super::sql::Sql;
 use crate::store::error::Error;
@@ -15,14 +19,27 @@ const MIGRATING: i64 = 0x7265_6772_6574_7461;
 /// that was acknowledged is on disk whatever the server's default is.
 const SESSION: &str = "\
     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
-    SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '30s'; \
+    SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '5s'; \
     SELECT set_config('synchronous_commit', 'on', false) \
         WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
+/// How long a connection may take. The system would wait for minutes where packets are lost, and not hear
+/// for as long that they get through again.
+const CONNECTING: Duration = Duration::from_secs(5);
+
 pub(super) async fn connect(at: &Postgres) -> Sql<PgConnection> {
-    let mut connection = PgConnection::connect_with(&at.options()).await?;
-    raw_sql(SESSION).execute(&mut connection).await?;
-    Ok(connection)
+    let connecting = async {
+        let mut connection = PgConnection::connect_with(&at.options()).await?;
+        raw_sql(SESSION).execute(&mut connection).await?;
+        Ok(connection)
+    };
+    timeout(CONNECTING, connecting).await.unwrap_or_else(|_| Err(late(CONNECTING)))
+}
+
+/// The database did not answer in time.
+pub(super) fn late(limit: Duration) -> sqlx::Error {
+    let text = format!("no answer from the database within {} s", limit.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, text).into()
 }
 
 /// Brings the schema up to date.

@@ -1,12 +1,21 @@
 //! Several processes share a PostgreSQL ledger; one leads.
 
+use std::future::pending;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Notify;
 
 use super::*;
 
 /// An opening that waits for the lead.
 fn standing_by(home: &Home) -> tokio::task::JoinHandle<(Store, Recovered)> {
-    let (dir, storage) = (home.dir.path().to_path_buf(), home.storage.clone());
+    standing_by_at(home, home.storage.clone())
+}
+
+fn standing_by_at(home: &Home, storage: Storage) -> tokio::task::JoinHandle<(Store, Recovered)> {
+    let dir = home.dir.path().to_path_buf();
     tokio::spawn(async move { Store::open_at(&dir, &storage, OPTIONS).await.unwrap() })
 }
 
@@ -86,6 +95,52 @@ async fn connections_that_break_are_made_anew() {
     }
     assert_eq!(tokens(&store).await, [1, token]);
     assert!(!store.lost().is_cancelled());
+}
+
+/// Another way to a database, and what loses its first connections as a network does: they stay open, and
+/// nothing comes through any more.
+fn unreliable(database: &str) -> (TempDir, String, [Arc<Notify>; 2]) {
+    let socket = ".s.PGSQL.5432";
+    let (address, there) = database.split_once("?host=").unwrap();
+    let (there, here) = (Path::new(there).join(socket), tempfile::tempdir().unwrap());
+    let listener = UnixListener::bind(here.path().join(socket)).unwrap();
+    let lose = [(); 2].map(|()| Arc::new(Notify::new()));
+    let mut lost = lose.clone().into_iter();
+    tokio::spawn(async move {
+        loop {
+            let (mut near, _) = listener.accept().await.unwrap();
+            let mut far = UnixStream::connect(&there).await.unwrap();
+            let lost = lost.next().unwrap_or_default();
+            tokio::spawn(async move {
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                    () = lost.notified() => pending().await,
+                }
+            });
+        }
+    });
+    let address = format!("{address}?host={}", here.path().display());
+    (here, address, lose)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_that_lost_its_connections_makes_others() {
+    // To write and to read; what only waits to write must not matter either.
+    for which in [&[0, 1][..], &[0]] {
+        let Some(home) = Home::postgres() else { return };
+        let first = home.with_study().await;
+        let (_way, address, lose) = unreliable(home.database.as_deref().unwrap());
+        let storage = Storage { ledger: address.parse().unwrap(), ..Storage::default() };
+        let second = standing_by_at(&home, storage);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(!second.is_finished());
+        which.iter().for_each(|&at: &usize| lose[at].notify_one());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        first.close().await.unwrap();
+        let led = tokio::time::timeout(Duration::from_secs(60), second).await;
+        let (second, _) = led.expect("it waits for an answer that never comes").unwrap();
+        commit(&second.writer(), 5, row(1, 0..8)).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
