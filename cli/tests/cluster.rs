@@ -303,7 +303,7 @@ fn a_download_that_breaks_off_is_no_dataset_and_the_same_command_gets_it_whole()
 /// The address of something that answers every call as a standby does, for as long as the test lasts.
 fn standby() -> String {
     let (tell, told) = std::sync::mpsc::channel();
-    thread::spawn(move || {
+    spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
