@@ -106,6 +106,7 @@ class Driver(threading.Thread):
         self.cluster, self.number, self.expected, self.until = cluster, number, expected, until
         self.journal, self.random = cluster.journal, random.Random(seed)
         self.done = 0
+        self.over = threading.Event()
         self.error: str | None = None
 
     def run(self) -> None:
@@ -137,9 +138,13 @@ class Driver(threading.Thread):
         return code, out, error
 
     def until_done(self, *words: str, patience: float = 30) -> None:
-        """Tries again until it succeeds; the soak is over at some time in any case."""
+        """Tries again until it succeeds."""
         while self.ask(*words, patience=patience)[0] != 0:
-            time.sleep(0.5)
+            self.pause()
+
+    def pause(self) -> None:
+        if self.over.wait(0.5):
+            raise TimeoutError("its study is not done")
 
     def submit(self, study: str) -> None:
         self.until_done("submit", study)
@@ -154,7 +159,7 @@ class Driver(threading.Thread):
                 self.journal.say(f"{name} failed and is handed in again: {error.strip().splitlines()[-1]}")
                 self.journal.count("studies", "failed and handed in again")
                 self.submit(study)
-            time.sleep(0.5)
+            self.pause()
 
     def compare(self, kind: Kind, name: str, step: int, seconds: float) -> None:
         out = self.cluster.folder / "fetched" / f"{name}-{step}"

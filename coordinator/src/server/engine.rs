@@ -6,17 +6,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::future::Future;
 use std::ops::Range;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use proto::convert::{self, Reply};
 use rand::TryRng;
 use rand::rngs::SysRng;
 use study::{CellId, StudyId};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::call::{Call, LeaseAnswer, Replies};
@@ -44,7 +42,9 @@ enum Done {
     Noted(Result<(), store::Error>),
 }
 
-type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
+/// Tasks of their own: the engine does not look after them while a call waits for the store, and one of them may
+/// hold what that call waits for.
+type Pending = JoinSet<Done>;
 
 pub(super) struct Engine {
     pub(super) core: Core,
@@ -86,7 +86,7 @@ impl Engine {
             single,
             leases,
             sessions: HashMap::new(),
-            pending: FuturesUnordered::new(),
+            pending: Pending::new(),
             records: HashMap::new(),
             outcomes,
             metrics,
@@ -105,7 +105,7 @@ impl Engine {
         loop {
             tokio::select! {
                 biased;
-                Some(done) = self.pending.next(), if !self.pending.is_empty() => self.done(done),
+                Some(done) = self.pending.join_next(), if !self.pending.is_empty() => self.joined(done),
                 call = calls.recv() => match call {
                     Some(call) => self.call(call).await,
                     None => break,
@@ -339,10 +339,10 @@ impl Engine {
             seconds,
         };
         let writer = self.writer.clone();
-        self.pending.push(Box::pin(async move {
+        self.pending.spawn(async move {
             let result = writer.commit(epoch.0, row).await.map(|_| ());
             Done::Committed { epoch, records, trials, result }
-        }));
+        });
     }
 
     fn checkpoints(&self, study: StudyId, cell: CellId) -> Option<[u8; 32]> {
@@ -352,8 +352,8 @@ impl Engine {
 
     /// Waits for all that is being written.
     pub(super) async fn settle(&mut self) {
-        while let Some(done) = self.pending.next().await {
-            self.done(done);
+        while let Some(done) = self.pending.join_next().await {
+            self.joined(done);
         }
     }
 
@@ -362,7 +362,16 @@ impl Engine {
         &mut self,
         write: impl Future<Output = Result<(), store::Error>> + Send + 'static,
     ) {
-        self.pending.push(Box::pin(async move { Done::Noted(write.await) }));
+        self.pending.spawn(async move { Done::Noted(write.await) });
+    }
+
+    fn joined(&mut self, done: Result<Done, JoinError>) {
+        match done.map_err(JoinError::try_into_panic) {
+            Ok(done) => self.done(done),
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // The runtime ends, and so does everything.
+            Err(Err(_)) => {}
+        }
     }
 
     fn done(&mut self, done: Done) {
@@ -471,4 +480,58 @@ fn random_id() -> u64 {
 
 fn trials(range: &Range<u64>) -> u64 {
     range.end - range.start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Settings;
+    use crate::server::Definition;
+    use crate::store::Options;
+
+    const STUDY: &str = r#"[study]
+name = "engine"
+seed = 7
+replicates = 10
+[prior]
+domain = { kind = "grid", points = 10, dimension = 1 }
+kernel = { kind = "squared-exponential", lengthscale = 0.2 }
+noise_variance = 0.05
+[grid]
+N = 40
+T = 2
+delta = 0.5
+"#;
+
+    /// What is noted holds the ledger while it is written, and a submission waits for the ledger.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_call_that_waits_for_the_store_does_not_wait_for_what_waits_for_the_engine() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { numerics: "numerics", version: "0.0.0" };
+        let (store, _) = Store::open(dir.path(), options).await.unwrap();
+        let (store, id) = (Arc::new(store), StudyId([7; 32]));
+        store.put_study(id, "a.toml", "", &[]).await.unwrap();
+        let core = Core::new(Settings::default(), LeaseEpoch(1 << 32));
+        let (outcomes, _watched) = watch::channel(BTreeMap::new());
+        let metrics = Arc::new(Metrics::default());
+        let leases = Leases::default();
+        let mut engine = Engine::new(core, Arc::clone(&store), false, leases, outcomes, metrics);
+        for first in 0..50 {
+            let (cell, range) = (CellId(1), first..first + 1);
+            let check = Check { cell, range, digest: [4; 32], agreed: true, worker: "w".into() };
+            let store = Arc::clone(&store);
+            engine.note(async move { store.record_check(id, &check).await });
+        }
+        let (calls, requests) = mpsc::channel(8);
+        let (reply, answer) = oneshot::channel();
+        let definition =
+            Definition { file_name: "engine.toml".into(), text: STUDY.into(), files: vec![] };
+        assert!(calls.send(Call::Submit { definition, reply }).await.is_ok());
+        let running = tokio::spawn(engine.run(requests));
+        let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
+        answer.expect("the engine and the store wait for each other").unwrap().unwrap();
+        drop(calls);
+        running.await.unwrap();
+        assert_eq!(store.checks(id).await.unwrap().len(), 50);
+    }
 }

@@ -162,8 +162,12 @@ impl Inner {
             return Ok(());
         }
         let epoch = self.lead.get().map_or(0, |held| held.epoch);
-        let led =
-            session.row("SELECT restarts FROM store WHERE restarts = $1 FOR SHARE", values![epoch]);
+        // Nothing but the commit follows: whoever hangs here must not keep the next leader waiting.
+        let led = session.row(
+            "SELECT restarts, set_config('idle_in_transaction_session_timeout', '5s', true) \
+             FROM store WHERE restarts = $1 FOR SHARE",
+            values![epoch],
+        );
         if led.await.map_err(|error| self.sql(error))?.is_some() {
             return Ok(());
         }

@@ -19,6 +19,7 @@ const MIGRATING: i64 = 0x7265_6772_6574_7461;
 /// that was acknowledged is on disk whatever the server's default is.
 const SESSION: &str = "\
     SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; \
+    SET tcp_user_timeout = '5s'; \
     SET idle_in_transaction_session_timeout = '60s'; SET lock_timeout = '5s'; \
     SELECT set_config('synchronous_commit', 'on', false) \
         WHERE current_setting('synchronous_commit') IN ('off', 'local')";
