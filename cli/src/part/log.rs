@@ -77,6 +77,15 @@ pub(super) struct Log {
     path: PathBuf,
 }
 
+impl Drop for Log {
+    /// A program that is being started shares the lock until it runs; closing the file alone would leave it held.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::debug!(path = %self.path.display(), "cannot be unlocked: {error}");
+        }
+    }
+}
+
 impl Log {
     /// Begins a part or takes it up again.
     pub(super) fn open(path: &Path, head: &Head) -> anyhow::Result<(Self, Vec<Shard>)> {
