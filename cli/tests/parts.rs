@@ -84,7 +84,8 @@ fn a_part_that_is_killed_goes_on_where_it_was() {
     let mut held = 0;
     loop {
         let mut child = bench.spawn(&run);
-        std::thread::sleep(Duration::from_millis(250 + 40 * kills));
+        // From before its first shard to past its last, on any machine.
+        std::thread::sleep(Duration::from_millis(20 + 20 * kills));
         if let Some(status) = child.try_wait().expect("the child is ours") {
             assert!(status.success());
             break;
@@ -97,7 +98,7 @@ fn a_part_that_is_killed_goes_on_where_it_was() {
         kills += 1;
         assert!(kills < 200, "the part makes progress");
     }
-    assert!(kills > 0, "the part was killed at least once");
+    assert!(held > 0, "the part was killed half-way");
     part(&bench, "study.toml", "parts", "2/2");
     let whole = bench.run("study.toml", "whole", &[]);
     assert_eq!(merged(&bench, &["parts"], "merged")["digest"], whole["digest"]);

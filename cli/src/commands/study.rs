@@ -276,9 +276,9 @@ fn state(state: StudyState) -> &'static str {
 /// All studies of a coordinator, if it answers soon.
 pub(crate) fn all(connection: &Connection) -> anyhow::Result<Vec<Listed>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start the runtime")?.block_on(async {
-        timeout(SOON, studies(connection)).await.context("no answer")?
-    })
+    runtime
+        .context("cannot start the runtime")?
+        .block_on(async { timeout(SOON, studies(connection)).await.context("no answer")? })
 }
 
 /// How long a status may wait for a coordinator.
