@@ -36,6 +36,9 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Set in the process of the workers.
 const ADDRESS: &str = "REGRETTA_SCALE_ADDRESS";
+
+/// Set in the process of the coordinator: a peak of memory is a process's, and this one runs other tests.
+const ALONE: &str = "REGRETTA_SCALE_ALONE";
 const NUMERICS: &str = "00000000000000000000000000000000000000000000000000000000000000aa";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -119,10 +122,20 @@ fn run(load: &Load) {
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
     let runtime = Runtime::new().unwrap();
-    match std::env::var(ADDRESS) {
-        Ok(address) => runtime.block_on(fleet::work(load, &address)),
-        Err(_) => runtime.block_on(serve(load)),
+    if let Ok(address) = std::env::var(ADDRESS) {
+        runtime.block_on(fleet::work(load, &address));
+    } else if std::env::var_os(ALONE).is_some() {
+        runtime.block_on(serve(load));
+    } else {
+        assert!(again(load).env(ALONE, "1").status().unwrap().success());
     }
+}
+
+/// The same test in another process.
+fn again(load: &Load) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", load.test, "--include-ignored", "--nocapture"]);
+    command
 }
 
 async fn serve(load: &Load) {
@@ -213,12 +226,8 @@ struct Workers(Child);
 
 impl Workers {
     fn start(load: &Load, address: &str) -> Self {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", load.test, "--include-ignored", "--nocapture"])
-            .env(ADDRESS, address)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn();
+        let child =
+            again(load).env(ADDRESS, address).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         Self(child.unwrap())
     }
 
