@@ -119,7 +119,7 @@ fn what_a_coordinator_seals_is_analysed_from_the_store() {
     stored.succeeds(&["analyze", &address, "--only", "verdicts"]);
     assert!(stored.read("local/verdicts.json") == stored.read("results/small/verdicts.json"));
     let shape = ["--claim", "lemma1.mean", "--rows", "N", "--cols", "t"];
-    let shape = [&shape[..], &["--where", "constants=printed"]].concat();
+    let shape = [&shape[..], &["--where", "constants=printed", "--where", "design=fixed"]].concat();
     let table = stored.succeeds(&[&["table", &address], &shape[..]].concat());
     assert_eq!(table, stored.succeeds(&[&["table", "local"], &shape[..]].concat()));
     let index = format!("GET {}/current", address.strip_prefix("s3:/").unwrap());
