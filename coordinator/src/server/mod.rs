@@ -71,6 +71,9 @@ const STREAMS: u32 = 256;
 /// A connection that does not answer for this long is closed.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 
+/// How long a coordinator that stops waits for what it has aborted.
+const LETTING_GO: Duration = Duration::from_secs(5);
+
 /// How a coordinator is run.
 pub struct Config {
     /// Where the ledger and the segments are.
@@ -300,6 +303,17 @@ impl Coordinator {
         _ = engine.await;
         if let Err(error) = store.resign().await {
             tracing::warn!(%error, "the lead was not given up; it expires by itself");
+        }
+        // What was aborted lets go of the store when the runtime comes to it; the folder is free after that.
+        let free = async {
+            while Arc::strong_count(&store) > 1 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        if tokio::time::timeout(LETTING_GO, free).await.is_err() {
+            tracing::warn!(
+                "something still uses the store; its folder is free when the process ends"
+            );
         }
     }
 }

@@ -291,7 +291,8 @@ mod tests {
             let mut posterior = Posterior::<L>::new(&prior, gram, Cpu::detect());
             for t in 0..23 {
                 let mut here = posterior.locate(std::array::from_fn(|lane| (7 * t + lane) % 40));
-                posterior.observe(&mut here, &[0.3; L], &[1.5; L]);
+                let predictive = here.variance.map(|variance| variance + prior.total_noise());
+                posterior.observe(&mut here, &[0.3; L], &predictive);
             }
             let points = |i: usize| std::array::from_fn(|lane| (5 * i + lane) % 40);
             let mut together: [_; 5] = std::array::from_fn(|i| posterior.place(None, points(i)));
