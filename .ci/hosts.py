@@ -250,7 +250,7 @@ def begin_fetch(cluster: Cluster, out: Path) -> subprocess.Popen:
     """A download that is cut off among the records."""
     cluster.network.slow(cluster.laptop, delay=0.1)
     fetch = cluster.fleet.start(cluster.laptop, "fetch", "study", "fetch", "several-hosts", "--out", str(out), *cluster.at)
-    wait_for("records", lambda: any(out.glob("records/*.partial")))
+    wait_for("records", lambda: any(out.glob("sealing.tmp*/records/*")))
     cluster.network.cut(cluster.laptop)
     return fetch
 

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 import time
 from pathlib import Path
 
@@ -69,11 +70,16 @@ class Study:
     def wait_to_say(self, *words: str, seconds: float = 60) -> None:
         wait_for(f"a status with {words}", lambda: self.says(*words), seconds)
 
-    def wait_for_progress(self) -> None:
+    def wait_for_progress(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Until trials have been added to those that were there."""
         self.status()
         held = self.held
-        wait_for("trials", lambda: self.status() is not None and self.held > held)
+
+        def added() -> bool:
+            meanwhile()
+            return self.status() is not None and self.held > held
+
+        wait_for("trials", added)
 
     def logs(self, name: str = "") -> str:
         return "\n".join(path.read_text() for path in sorted((self.out / "slurm").glob(f"{name}*.log")))
@@ -196,7 +202,7 @@ def coordinator(study: Study, slurm: Slurm, whole: str) -> None:
 
     # A node that fails stops nobody gracefully, and leaves the address of the dead.
     slurm.fail_node()
-    study.wait_for_progress()
+    study.wait_for_progress(slurm.undrain)
     print("the node failed, and all came back")
     study.finished(whole)
     assert study.programs("worker") == [], "workers end with the study"
