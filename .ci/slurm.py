@@ -16,8 +16,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from slurm_node import GRACE, Slurm, run, wait_for

@@ -4,7 +4,7 @@
 pub mod core;
 pub mod server;
 #[cfg(test)]
-#[allow(dead_code, reason = "tests of the command line use the rest")]
+#[expect(dead_code, reason = "tests of the command line use the rest")]
 mod servers;
 pub mod stopping;
 pub mod store;

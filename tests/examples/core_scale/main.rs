@@ -46,7 +46,7 @@ fn main() {
     let (memory, cpu) = (memory_now(), cpu_time());
     studies.iter().for_each(|study| world.feed(Event::Submit(study.clone())));
     world.run(studies.len());
-    let cpu = (cpu_time() - cpu).as_secs_f64();
+    let cpu = cpu_time().saturating_sub(cpu).as_secs_f64();
     let grown = peak_memory() - memory;
 
     let durable = world.verify(&studies);

@@ -160,7 +160,7 @@ impl World {
 
     fn within(&mut self, delays: std::ops::Range<Duration>, action: Action) {
         let share: f64 = self.rng.random();
-        self.after(delays.start + (delays.end - delays.start).mul_f64(share), action);
+        self.after(delays.start + delays.end.saturating_sub(delays.start).mul_f64(share), action);
     }
 
     fn act(&mut self, action: Action) {
@@ -189,7 +189,7 @@ impl World {
                 let ShardCommit { study, cell, range, .. } = shard;
                 self.durable.push((study, cell, range.start, range.end));
                 let begun = self.begun.remove(&(study, cell, range.start)).expect("it was leased");
-                self.oldest_shard = self.oldest_shard.max(self.now - begun);
+                self.oldest_shard = self.oldest_shard.max(self.now.saturating_sub(begun));
                 self.tell(Event::Committed { epoch });
             }
             Action::Death => {
@@ -246,7 +246,7 @@ impl World {
         let (life, granted) = (state.life, state.stock.len() > held);
         if granted || !has_work {
             let since = state.hungry.take().unwrap_or(self.now);
-            self.longest_wait = self.longest_wait.max(self.now - since);
+            self.longest_wait = self.longest_wait.max(self.now.saturating_sub(since));
         } else {
             state.hungry.get_or_insert(self.now);
         }
@@ -296,7 +296,10 @@ impl World {
                 }
                 self.worker(worker).expect("who asked is there").stock.push_back(grant);
             }
-            Command::NothingNow { .. } | Command::Acknowledge { .. } => {}
+            Command::NothingNow { .. }
+            | Command::Acknowledge { .. }
+            | Command::RecordDeath { .. }
+            | Command::CellClosed { .. } => {}
             Command::UnknownWorker { worker } => panic!("{worker} beats, and was forgotten"),
             Command::Commit { epoch, shard } => {
                 self.writing.insert(epoch, shard);
@@ -314,14 +317,12 @@ impl World {
                     self.work(index);
                 }
             }
-            Command::RecordDeath { .. } => {}
             Command::RecordCheck { agreed, .. } => {
                 assert!(agreed, "the same trials have the same digest");
                 self.checks += 1;
             }
             Command::Quarantined { range, .. } => panic!("{range:?} was given up"),
             Command::Alarm(alarm) => panic!("{alarm:?}"),
-            Command::CellClosed { .. } => {}
             Command::StudyDone { .. } => self.studies_done += 1,
         }
     }
