@@ -79,7 +79,7 @@ fn a_thousand_workers_are_served() {
         replicates: 1000,
         seconds_per_trial: 1e-2,
         paced: true,
-        beat_limit: lease - HEARTBEAT,
+        beat_limit: lease.saturating_sub(HEARTBEAT),
         wait_limit: lease,
         lasts: Duration::from_secs(300),
     });
@@ -147,7 +147,8 @@ async fn serve(load: &Load) {
     let (began, cpu) = (Instant::now(), cpu_time());
     let workers = Workers::start(load, &format!("http://{}", coordinator.address));
     let outcome = timeout(load.lasts, handle.outcome(study)).await;
-    let (seconds, cpu) = (began.elapsed().as_secs_f64(), (cpu_time() - cpu).as_secs_f64());
+    let (seconds, cpu) =
+        (began.elapsed().as_secs_f64(), cpu_time().saturating_sub(cpu).as_secs_f64());
     let report = workers.stop();
     assert_eq!(outcome, Ok(Outcome::Complete), "after {seconds:.0} s");
     let peak = peak_memory();
@@ -174,7 +175,8 @@ async fn restart(dir: &Path, study: StudyId, shards: u64) {
     let coordinator = Coordinator::start(config(dir, false)).await.unwrap();
     let handle = coordinator.handle();
     assert_eq!(handle.outcome(study).await, Outcome::Complete);
-    let (seconds, cpu) = (began.elapsed().as_secs_f64(), (cpu_time() - cpu).as_secs_f64());
+    let (seconds, cpu) =
+        (began.elapsed().as_secs_f64(), cpu_time().saturating_sub(cpu).as_secs_f64());
     println!("started again with {shards} shards: {seconds:.2} s, {cpu:.2} s of processor time");
     println!("peak with it: {} MiB", peak_memory() >> 10);
     drop(handle);

@@ -119,7 +119,7 @@ impl Worker {
                 Some(answer) = self.calls.join_next() => self.answered(answer.unwrap()),
                 reply = self.replies.message() => {
                     let reply = reply.unwrap().expect("the coordinator stays");
-                    self.reply(reply.try_into().unwrap());
+                    self.reply(&reply.try_into().unwrap());
                 }
                 () = sleep_until(due.unwrap_or(self.ask_at)), if due.is_some() => {
                     let (_, finish) = self.running.pop_first().expect("one is due");
@@ -181,13 +181,13 @@ impl Worker {
                     self.seen.longest_wait = self.seen.longest_wait.max(since.elapsed());
                     self.hungry = None;
                 }
-                leases.into_iter().for_each(|lease| self.take(lease));
+                leases.iter().for_each(|lease| self.take(lease));
             }
         }
     }
 
     /// Puts a lease on the slot that is free first.
-    fn take(&mut self, lease: Lease) {
+    fn take(&mut self, lease: &Lease) {
         let trials = lease.replicates.end - lease.replicates.start;
         let mut tally = Tally::zero(self.rows[&lease.cell]);
         tally.0.iter_mut().for_each(|row| row.trials = trials);
@@ -214,8 +214,8 @@ impl Worker {
         }
     }
 
-    fn reply(&mut self, reply: Reply) {
-        match reply {
+    fn reply(&mut self, reply: &Reply) {
+        match *reply {
             Reply::Accepted { .. } => {}
             Reply::Committed { lease } => {
                 self.held.remove(&lease);
