@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
-#[allow(dead_code, reason = "a part of it is enough here")]
+#[expect(dead_code, reason = "a part of it is enough here")]
 #[path = "../../coordinator/src/servers.rs"]
 mod servers;
 #[path = "common/service.rs"]
