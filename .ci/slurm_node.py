@@ -140,11 +140,9 @@ class Slurm:
         node = ["scontrol", "update", f"nodename={self.host}"]
         run([*node, "state=down", "reason=test"])
         wait_for("the jobs to be taken off", lambda: not run(["squeue", "-h", "-t", "running"]))
-        # A job that comes back while its last batch script is still ending would drain the node for good.
-        wait_for("what ran to end", lambda: not run(["pgrep", "-x", "slurmstepd"], check=False))
         run([*node, "state=resume"], check=False)  # it may have returned by itself
 
     def undrain(self) -> None:
-        """Takes back what Slurm does to a node on which a job came back too soon."""
+        """Slurm drains a node on which a job comes back while its last batch script is still ending."""
         if "drain" in run(["sinfo", "-h", "-o", "%T"]):
             run(["scontrol", "update", f"nodename={self.host}", "state=resume"], check=False)
