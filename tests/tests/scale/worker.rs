@@ -104,17 +104,18 @@ impl Worker {
         }
     }
 
-    /// Takes leases and hands them in until it is told to stop.
+    /// Takes leases and hands them in until it is told to stop and has heard of all of them.
     pub(crate) async fn work(mut self, stop: CancellationToken) -> Seen {
         // The first one when it would be due, so that each worker has a time of its own.
         let mut beats = interval_at(Instant::now() + self.heartbeat, self.heartbeat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            let waits = self.ask();
+        let mut leaves = false;
+        while !leaves || !self.held.is_empty() {
+            let waits = !leaves && self.ask();
             let due = self.running.first_key_value().map(|(&(due, _), _)| due);
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return self.seen,
+                () = stop.cancelled(), if !leaves => leaves = true,
                 _ = beats.tick() => self.beat(),
                 Some(answer) = self.calls.join_next() => self.answered(answer.unwrap()),
                 reply = self.replies.message() => {
@@ -128,6 +129,7 @@ impl Worker {
                 () = sleep_until(self.ask_at), if waits => {}
             }
         }
+        self.seen
     }
 
     /// Asks for leases where some are wanted; whether that has to wait.
