@@ -304,13 +304,8 @@ impl Coordinator {
         if let Err(error) = store.resign().await {
             tracing::warn!(%error, "the lead was not given up; it expires by itself");
         }
-        // What was aborted lets go of the store when the runtime comes to it; the folder is free after that.
-        let free = async {
-            while Arc::strong_count(&store) > 1 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        if tokio::time::timeout(LETTING_GO, free).await.is_err() {
+        // What was aborted lets go of the store when the runtime comes to it, and the last commit ends by itself.
+        if tokio::time::timeout(LETTING_GO, store.let_go()).await.is_err() {
             tracing::warn!(
                 "something still uses the store; its folder is free when the process ends"
             );

@@ -39,6 +39,7 @@ mod writer;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use study::{CellId, StudyId};
@@ -103,6 +104,15 @@ pub struct Store {
 }
 
 impl Store {
+    /// Waits until nobody uses the store, and its folder is free.
+    pub(crate) async fn let_go(self: Arc<Self>) {
+        let lock = self.lock.as_ref().map(Arc::downgrade);
+        drop(self);
+        while lock.as_ref().is_some_and(|lock| lock.strong_count() > 0) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// Opens or creates the store in a folder, recovers what a crash left behind, and starts the
     /// writer.
     pub async fn open(dir: &Path, options: Options<'_>) -> Result<(Self, Recovered), Error> {
