@@ -277,6 +277,9 @@ impl Run<'_> {
             Err(error) => Err(error),
         };
         drop(handle);
+        if let Some(live) = live {
+            live.let_go(study).await;
+        }
         coordinator.stop(Duration::from_millis(100)).await;
         sealed
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use coordinator::server::Handle;
-use proto::v1::{StudyState, StudySummary};
+use proto::v1::{StudyState, StudyStatus, StudySummary};
 use study::StudyId;
 use tokio::sync::watch;
 
@@ -36,6 +36,8 @@ pub(super) enum Stage {
 pub(super) struct Hub {
     /// `None` once the coordinator has stopped.
     source: Mutex<Option<Handle>>,
+    /// How studies stood when the coordinator stopped.
+    last: Mutex<HashMap<StudyId, StudyStatus>>,
     pub(super) stage: watch::Sender<Stage>,
     /// All studies, as they were listed last.
     listed: Mutex<Vec<StudySummary>>,
@@ -60,12 +62,33 @@ impl Hub {
     pub(super) fn new(source: Handle, stage: Stage) -> Arc<Self> {
         let stage = watch::Sender::new(stage);
         let source = Mutex::new(Some(source));
-        Arc::new(Self { source, stage, listed: Mutex::default(), studies: Mutex::default() })
+        Arc::new(Self {
+            source,
+            last: Mutex::default(),
+            stage,
+            listed: Mutex::default(),
+            studies: Mutex::default(),
+        })
     }
 
-    /// Lets the coordinator go; the last that was seen of it stays.
+    /// Keeps how a study stands now, for everyone who looks after the coordinator has stopped. The last look
+    /// of a page that watches may be half a second old, and most of a short study happens in that.
+    pub(super) async fn keep(&self, study: StudyId) {
+        if let Some(status) = self.status(study).await {
+            lock(&self.last).insert(study, status);
+        }
+    }
+
+    /// Lets the coordinator go; what was kept or seen of it last stays.
     pub(super) fn detach(&self) {
         lock(&self.source).take();
+    }
+
+    async fn status(&self, study: StudyId) -> Option<StudyStatus> {
+        match self.source() {
+            Some(source) => source.status(study).await,
+            None => lock(&self.last).get(&study).cloned(),
+        }
     }
 
     fn source(&self) -> Option<Handle> {
@@ -130,11 +153,8 @@ impl Hub {
                 return;
             }
             let now = stage.borrow_and_update().clone();
-            let status = match self.source() {
-                Some(source) => source.status(study).await,
-                None => None,
-            };
-            let state = status.as_ref().map(proto::v1::StudyStatus::state);
+            let status = self.status(study).await;
+            let state = status.as_ref().map(StudyStatus::state);
             let (activity, end) = match &now {
                 Stage::Serving => (None, state.and_then(|state| ended(state, study))),
                 Stage::Running => (None, None),
@@ -196,4 +216,57 @@ fn ended(state: StudyState, study: StudyId) -> Option<Arc<End>> {
         StudyState::Unspecified | StudyState::Running | StudyState::Sealing => return None,
     };
     Some(Arc::new(End { state: state_name(state), message }))
+}
+
+#[cfg(test)]
+mod tests {
+    use coordinator::core::Settings;
+    use coordinator::server::{Config, Coordinator, Datasets, Definition};
+    use coordinator::store::Storage;
+
+    use super::*;
+
+    struct Unsealed;
+
+    impl Datasets for Unsealed {
+        fn folder(&self, _: StudyId) -> Option<std::path::PathBuf> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_after_the_coordinator_has_stopped_sees_how_it_stood() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Config {
+            dir: dir.path().to_path_buf(),
+            storage: Storage::default(),
+            listen: ([127, 0, 0, 1], 0).into(),
+            metrics: None,
+            token: None,
+            tls: None,
+            insecure: false,
+            single: true,
+            settings: Settings::default(),
+            heartbeat: Duration::from_secs(5),
+            numerics: "any".to_owned(),
+            version: "0".to_owned(),
+            datasets: Arc::new(Unsealed),
+        };
+        let coordinator = Coordinator::start(config).await.unwrap();
+        let handle = coordinator.handle();
+        let text = include_str!("../../../studies/quickstart.toml").to_owned();
+        let file_name = "quickstart.toml".to_owned();
+        let definition = Definition { file_name, text, files: Vec::new() };
+        let study = handle.submit(definition).await.unwrap();
+        let stood = handle.status(study).await.unwrap();
+        let hub = Hub::new(handle, Stage::Running);
+        hub.keep(study).await;
+        hub.detach();
+        coordinator.stop(Duration::ZERO).await;
+
+        let mut seen = hub.watch(study);
+        let seen = seen.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+        assert_eq!(seen.status.cells, stood.cells);
+        assert!(!stood.cells.is_empty() && stood.cells.iter().all(|cell| cell.trials_planned > 0));
+    }
 }

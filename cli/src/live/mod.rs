@@ -22,6 +22,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use coordinator::server::{Handle, Token};
+use study::StudyId;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -96,10 +97,15 @@ impl Live {
         Ok(format!("http://{}{}", self.address, self.door.link()?))
     }
 
-    /// The coordinator is about to stop, and the records are analysed.
+    /// The coordinator is about to stop: how its study stands now is what pages show from here on.
+    pub(crate) async fn let_go(&self, study: StudyId) {
+        self.hub.keep(study).await;
+        self.hub.detach();
+    }
+
+    /// The records are analysed.
     pub(crate) fn analysing(&self) {
         self.hub.stage.send_replace(Stage::Analysing);
-        self.hub.detach();
     }
 
     /// Tells all pages how it ended, and stops.

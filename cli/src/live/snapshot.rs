@@ -74,10 +74,11 @@ impl Memory {
         activity: Option<&'static str>,
         end: Option<Arc<End>>,
     ) -> Snapshot {
-        let fresh = status.is_some();
+        // After the coordinator has stopped there is something else going on, at no rate.
+        let rated = status.is_some() && activity.is_none();
         let status = status.map(Arc::new).or_else(|| self.last.clone()).unwrap_or_default();
         self.last = Some(Arc::clone(&status));
-        if fresh {
+        if rated {
             let began = *self.began.get_or_insert_with(std::time::Instant::now);
             self.rates.push((began.elapsed().as_secs_f64(), status.trials_per_second));
             thin(&mut self.rates);
