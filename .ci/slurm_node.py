@@ -13,7 +13,8 @@ from pathlib import Path
 GRACE = 20
 
 # CPUs are not those of the machine: four jobs at once are wanted everywhere. A job that is queued again begins once
-# its credentials have expired, which takes two minutes unless it is said otherwise.
+# its credentials have expired, which takes two minutes unless it is said otherwise. Its last batch script has to be
+# killed by then, as it is by default (KillWait is 30 s): Slurm drains the node and holds the job where it is not.
 CONF = """\
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -22,7 +23,7 @@ SlurmdPort={slurmd}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket,cred_expire=5
+AuthInfo=socket={folder}/munge.socket,cred_expire=8
 CredType=cred/munge
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -33,7 +34,7 @@ MpiDefault=none
 ReturnToService=2
 MaxArraySize=5
 JobRequeue=1
-KillWait=10
+KillWait=3
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,sched_min_interval=0
@@ -122,9 +123,11 @@ class Slurm:
                 daemon.kill()
 
     def words(self) -> str:
-        """The ends of all logs, for a failure."""
-        logs = sorted(self.folder.glob("*.log")) + sorted(self.folder.glob("*.out"))
-        return "\n".join(f"--- {log.name}\n" + "\n".join(log.read_text().splitlines()[-15:]) for log in logs)
+        """What Slurm says of its jobs and node, and the ends of all logs, for a failure."""
+        states = [(" ".join(ask), run(ask, check=False)) for ask in (["squeue", "-a"], ["scontrol", "show", "node"])]
+        logs = [log for pattern in ("*.log", "*.out", "*/slurm/*.log") for log in sorted(self.folder.glob(pattern))]
+        ends = [(str(log.relative_to(self.folder)), "\n".join(log.read_text().splitlines()[-25:])) for log in logs]
+        return "\n".join(f"--- {name}\n{text}" for name, text in states + ends)
 
     def preempt(self) -> float:
         """A job that wants the whole node, from a partition that preempts; the seconds until it has it."""
