@@ -3,28 +3,28 @@
 //! Everything that decides happens here, one call at a time; what takes time (the disk) happens in
 //! futures that report back. A shard is acknowledged only after its commit has returned.
 
+mod actions;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::future::Future;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto::convert::{self, Reply};
 use rand::TryRng;
 use rand::rngs::SysRng;
-use study::{CellId, StudyId};
+use study::StudyId;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::call::{Call, LeaseAnswer, Replies};
 use super::catalog::Entry;
-use super::inflow::Held;
 use super::leases::Leases;
 use super::metrics::Metrics;
 use super::outcome::Outcome;
-use crate::core::{Command, Core, Event, Grant, LeaseEpoch, ShardCommit, StudyPhase, WorkerId};
-use crate::store::{self, Check, Death, ShardRow, Store, Writer};
+use crate::core::{Core, Event, Grant, LeaseEpoch, StudyPhase, WorkerId};
+use crate::store::{self, Store, Writer};
 
 /// How often the core hears of time passing.
 const TICK: Duration = Duration::from_millis(250);
@@ -241,205 +241,11 @@ impl Engine {
         }
     }
 
-    fn carry_out(&mut self, command: Command) {
-        match command {
-            Command::Grant { worker, grant } => self.grant(worker, grant),
-            Command::NothingNow { .. } => {}
-            Command::UnknownWorker { worker } => {
-                self.unknown = true;
-                self.sessions.remove(&worker);
-            }
-            Command::Commit { epoch, shard } => self.commit(epoch, shard),
-            Command::Acknowledge { worker, epoch } => {
-                self.leases.remove(epoch);
-                self.reply(worker, Reply::Committed { lease: epoch.0 });
-            }
-            Command::Reject { worker, epoch, reason } => {
-                tracing::warn!(%worker, lease = %epoch, %reason, "a shard was refused");
-                self.retire(worker, epoch, &reason.to_string());
-            }
-            Command::Revoke { worker, epoch, reason } => {
-                tracing::debug!(%worker, lease = %epoch, %reason, "a lease was revoked");
-                self.retire(worker, epoch, &reason.to_string());
-            }
-            Command::RecordDeath { study, cell, range, deaths, worker, reason } => {
-                self.metrics.deaths.add(1);
-                let reason = format!("{worker}: {reason}");
-                tracing::warn!(%study, %cell, ?range, deaths, reason, "a worker was lost");
-                let death = Death { cell, range, deaths, reason };
-                let store = Arc::clone(&self.store);
-                self.note(async move { store.record_death(study, &death).await });
-            }
-            Command::RecordCheck { study, cell, range, digest, agreed, worker } => {
-                self.metrics.checks.add(1);
-                let check = Check { cell, range, digest, agreed, worker: worker.to_string() };
-                let store = Arc::clone(&self.store);
-                self.note(async move { store.record_check(study, &check).await });
-            }
-            Command::Quarantined { study, cell, range, deaths, reason } => {
-                tracing::error!(%study, %cell, ?range, deaths, reason, "trials were given up");
-            }
-            Command::Alarm(alarm) => {
-                self.metrics.alarms.add(1);
-                let outcome = Outcome::alarmed(&alarm);
-                tracing::error!("{outcome}");
-                self.conclude(alarm.study, outcome, store::State::Alarmed);
-            }
-            Command::CellClosed { study, cell, replicates } => {
-                if let Some(entry) = self.studies.get_mut(&study) {
-                    entry.closed.insert(cell, replicates);
-                }
-            }
-            Command::StudyDone { study } => {
-                let quarantined =
-                    self.core.study(study).map_or_else(Vec::new, |view| view.quarantined);
-                let outcome = Outcome::ended(&quarantined);
-                let state = match outcome {
-                    Outcome::Complete => store::State::Done,
-                    _ => store::State::Active,
-                };
-                self.conclude(study, outcome, state);
-            }
-        }
-    }
-
-    fn grant(&mut self, worker: WorkerId, grant: Grant) {
-        let Some(entry) = self.studies.get(&grant.study) else { return };
-        let Some((cell, contents)) = entry.cell(grant.cell) else { return };
-        let revision = entry.revision;
-        self.leases.put(Held {
-            epoch: grant.epoch,
-            worker,
-            cell: grant.cell,
-            range: grant.range.clone(),
-            check: grant.check,
-            checkpoints: Arc::clone(&cell.checkpoints),
-            rows: contents.rows,
-            detail: entry.plan.study.detail,
-        });
-        self.metrics.leases.add(1);
-        self.grants.push((grant, revision));
-    }
-
-    /// Makes a shard durable; the core hears of it when it is.
-    fn commit(&mut self, epoch: LeaseEpoch, shard: ShardCommit) {
-        let ShardCommit { study, cell, range, digest, tally, worker, seconds } = shard;
-        let records = self.records.remove(&epoch).unwrap_or(0);
-        let Some(checkpoints) = self.checkpoints(study, cell) else { return };
-        let trials = trials(&range);
-        let row = ShardRow {
-            study,
-            cell,
-            range,
-            checkpoints,
-            digest,
-            tally: tally.encode().into(),
-            records,
-            worker: worker.to_string(),
-            seconds,
-        };
-        let writer = self.writer.clone();
-        self.pending.spawn(async move {
-            let result = writer.commit(epoch.0, row).await.map(|_| ());
-            Done::Committed { epoch, records, trials, result }
-        });
-    }
-
-    fn checkpoints(&self, study: StudyId, cell: CellId) -> Option<[u8; 32]> {
-        let (_, contents) = self.studies.get(&study)?.cell(cell)?;
-        Some(contents.digest)
-    }
-
     /// Waits for all that is being written.
     pub(super) async fn settle(&mut self) {
         while let Some(done) = self.pending.join_next().await {
             self.joined(done);
         }
-    }
-
-    /// Writes something down on the side; a failure is logged, and made good by recomputing.
-    pub(super) fn note(
-        &mut self,
-        write: impl Future<Output = Result<(), store::Error>> + Send + 'static,
-    ) {
-        self.pending.spawn(async move { Done::Noted(write.await) });
-    }
-
-    fn joined(&mut self, done: Result<Done, JoinError>) {
-        match done.map_err(JoinError::try_into_panic) {
-            Ok(done) => self.done(done),
-            Err(Ok(panic)) => std::panic::resume_unwind(panic),
-            // The runtime ends, and so does everything.
-            Err(Err(_)) => {}
-        }
-    }
-
-    fn done(&mut self, done: Done) {
-        match done {
-            Done::Committed { epoch, records, trials, result: Ok(()) } => {
-                self.metrics.shards.add(1);
-                self.metrics.trials.add(trials);
-                self.metrics.records.add(records);
-                self.tell(Event::Committed { epoch });
-            }
-            Done::Committed { epoch, result: Err(error), .. } => {
-                self.metrics.commit_failures.add(1);
-                tracing::error!(lease = %epoch, %error, "a shard could not be made durable");
-                let fatal = error.needs_attention().then(|| error.to_string());
-                self.tell(Event::CommitFailed { epoch, reason: error.to_string() });
-                if let Some(reason) = fatal.filter(|_| self.single) {
-                    self.stall(&reason);
-                }
-            }
-            Done::Noted(Ok(())) => {}
-            Done::Noted(Err(error)) => tracing::error!(%error, "the ledger could not be written"),
-        }
-    }
-
-    /// The disk refuses: whoever waits for the folder's study is told why. Running it again resumes
-    /// it; a coordinator of many studies goes on trying instead.
-    fn stall(&mut self, reason: &str) {
-        let studies: Vec<StudyId> = self.studies.keys().copied().collect();
-        for study in studies {
-            self.outcomes.send_modify(|outcomes| {
-                let outcome = outcomes.entry(study).or_insert(Outcome::Running);
-                if *outcome == Outcome::Running {
-                    *outcome = Outcome::Failed(reason.to_owned());
-                }
-            });
-        }
-    }
-
-    /// A lease is over without its shard: drop what came, and tell the worker.
-    fn retire(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: &str) {
-        self.end(epoch);
-        if let Some(session) = self.sessions.get_mut(&worker) {
-            session.revoked.push((epoch, reason.to_owned()));
-        }
-        self.reply(worker, Reply::Rejected { lease: epoch.0, reason: convert::reason(reason) });
-    }
-
-    /// Sends a worker what has become of a shard. One that does not listen hears of it by losing
-    /// the lease.
-    fn reply(&mut self, worker: WorkerId, reply: Reply) {
-        if let Some(Session { replies: Some(replies), .. }) = self.sessions.get(&worker)
-            && replies.send(reply.into()).is_err()
-        {
-            tracing::debug!(%worker, "a worker is gone before its reply");
-        }
-    }
-
-    /// A study has come to an end, for now.
-    fn conclude(&mut self, study: StudyId, outcome: Outcome, state: store::State) {
-        let reason = outcome.to_string();
-        let store = Arc::clone(&self.store);
-        self.note(async move { store.set_state(study, state, &reason).await });
-        self.announce(study, outcome);
-    }
-
-    /// Lets waiting callers know.
-    pub(super) fn announce(&mut self, study: StudyId, outcome: Outcome) {
-        self.outcomes.send_modify(|outcomes| _ = outcomes.insert(study, outcome));
     }
 
     /// What has become of a study.
@@ -476,62 +282,4 @@ impl Engine {
 /// From the system, which gives or blocks; where it cannot, nothing secret could be had either.
 fn random_id() -> u64 {
     SysRng.try_next_u64().expect("the system has random numbers")
-}
-
-fn trials(range: &Range<u64>) -> u64 {
-    range.end - range.start
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::Settings;
-    use crate::server::Definition;
-    use crate::store::Options;
-
-    const STUDY: &str = r#"[study]
-name = "engine"
-seed = 7
-replicates = 10
-[prior]
-domain = { kind = "grid", points = 10, dimension = 1 }
-kernel = { kind = "squared-exponential", lengthscale = 0.2 }
-noise_variance = 0.05
-[grid]
-N = 40
-T = 2
-delta = 0.5
-"#;
-
-    /// What is noted holds the ledger while it is written, and a submission waits for the ledger.
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_call_that_waits_for_the_store_does_not_wait_for_what_waits_for_the_engine() {
-        let dir = tempfile::tempdir().unwrap();
-        let options = Options { numerics: "numerics", version: "0.0.0" };
-        let (store, _) = Store::open(dir.path(), options).await.unwrap();
-        let (store, id) = (Arc::new(store), StudyId([7; 32]));
-        store.put_study(id, "a.toml", "", &[]).await.unwrap();
-        let core = Core::new(Settings::default(), LeaseEpoch(1 << 32));
-        let (outcomes, _watched) = watch::channel(BTreeMap::new());
-        let metrics = Arc::new(Metrics::default());
-        let leases = Leases::default();
-        let mut engine = Engine::new(core, Arc::clone(&store), false, leases, outcomes, metrics);
-        for first in 0..50 {
-            let (cell, range) = (CellId(1), first..first + 1);
-            let check = Check { cell, range, digest: [4; 32], agreed: true, worker: "w".into() };
-            let store = Arc::clone(&store);
-            engine.note(async move { store.record_check(id, &check).await });
-        }
-        let (calls, requests) = mpsc::channel(8);
-        let (reply, answer) = oneshot::channel();
-        let definition =
-            Definition { file_name: "engine.toml".into(), text: STUDY.into(), files: vec![] };
-        assert!(calls.send(Call::Submit { definition, reply }).await.is_ok());
-        let running = tokio::spawn(engine.run(requests));
-        let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
-        answer.expect("the engine and the store wait for each other").unwrap().unwrap();
-        drop(calls);
-        running.await.unwrap();
-        assert_eq!(store.checks(id).await.unwrap().len(), 50);
-    }
 }

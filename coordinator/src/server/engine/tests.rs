@@ -1,0 +1,54 @@
+//! The engine against a store, alone.
+
+use study::CellId;
+
+use super::*;
+use crate::core::Settings;
+use crate::server::Definition;
+use crate::store::{Check, Options};
+
+const STUDY: &str = r#"[study]
+name = "engine"
+seed = 7
+replicates = 10
+[prior]
+domain = { kind = "grid", points = 10, dimension = 1 }
+kernel = { kind = "squared-exponential", lengthscale = 0.2 }
+noise_variance = 0.05
+[grid]
+N = 40
+T = 2
+delta = 0.5
+"#;
+
+/// What is noted holds the ledger while it is written, and a submission waits for the ledger.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_for_the_store_does_not_wait_for_what_waits_for_the_engine() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { numerics: "numerics", version: "0.0.0" };
+    let (store, _) = Store::open(dir.path(), options).await.unwrap();
+    let (store, id) = (Arc::new(store), StudyId([7; 32]));
+    store.put_study(id, "a.toml", "", &[]).await.unwrap();
+    let core = Core::new(Settings::default(), LeaseEpoch(1 << 32));
+    let (outcomes, _watched) = watch::channel(BTreeMap::new());
+    let metrics = Arc::new(Metrics::default());
+    let leases = Leases::default();
+    let mut engine = Engine::new(core, Arc::clone(&store), false, leases, outcomes, metrics);
+    for first in 0..50 {
+        let (cell, range) = (CellId(1), first..first + 1);
+        let check = Check { cell, range, digest: [4; 32], agreed: true, worker: "w".into() };
+        let store = Arc::clone(&store);
+        engine.note(async move { store.record_check(id, &check).await });
+    }
+    let (calls, requests) = mpsc::channel(8);
+    let (reply, answer) = oneshot::channel();
+    let definition =
+        Definition { file_name: "engine.toml".into(), text: STUDY.into(), files: vec![] };
+    assert!(calls.send(Call::Submit { definition, reply }).await.is_ok());
+    let running = tokio::spawn(engine.run(requests));
+    let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
+    answer.expect("the engine and the store wait for each other").unwrap().unwrap();
+    drop(calls);
+    running.await.unwrap();
+    assert_eq!(store.checks(id).await.unwrap().len(), 50);
+}
