@@ -1,4 +1,6 @@
-//! Numbers in words that people read at a glance.
+//! Numbers and states in words that people read at a glance.
+
+use proto::v1::StudyState;
 
 /// A count with thin groups: `1 234 567`.
 pub(crate) fn count(value: u128) -> String {
@@ -11,6 +13,18 @@ pub(crate) fn count(value: u128) -> String {
         grouped.push(digit);
     }
     grouped
+}
+
+/// A study's state.
+pub(crate) fn state(state: StudyState) -> &'static str {
+    match state {
+        StudyState::Unspecified => "unknown",
+        StudyState::Running => "running",
+        StudyState::Sealing => "sealing",
+        StudyState::Done => "done",
+        StudyState::Cancelled => "cancelled",
+        StudyState::Failed => "failed",
+    }
 }
 
 /// A duration: `85 ms`, `4.2 s`, `3 min 05 s`, `2 h 10 min`, `3 d 4 h`.

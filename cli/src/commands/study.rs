@@ -1,27 +1,24 @@
 //! `regretta study`: submit, list, status, watch, cancel and fetch at a coordinator.
 
-use std::io::Write;
+mod client;
+mod fetch;
+mod status;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use analysis::Manifest;
-use analysis::seal::Staging;
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use proto::convert::{ResultPart, Submission, pieces, study_bytes, study_id};
-use proto::limits::MAX_MESSAGE_BYTES;
-use proto::v1::studies_client::StudiesClient;
-use proto::v1::{self, StudyState, StudyStatus};
+use proto::convert::{Submission, pieces, study_bytes, study_id};
+use proto::v1::{self, StudyState};
 use serde::Serialize;
-use study::StudyId;
 use tokio::time::timeout;
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::service::interceptor::InterceptedService;
-use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
 
-use super::connection::{Connection, PATIENCE_AMONG_MANY, chain};
-use crate::exit::{BadInput, CheckFailed};
+use self::client::{Client, broken, client, find, refused};
+use self::fetch::fetch;
+use self::status::print_status;
+use super::connection::Connection;
+use crate::exit::CheckFailed;
 use crate::load::load;
 use crate::place::folder;
 use crate::progress::Progress;
@@ -107,21 +104,6 @@ struct Common {
     json: bool,
 }
 
-type Client = StudiesClient<InterceptedService<Channel, Bearer>>;
-
-/// Puts the token on every call.
-#[derive(Clone)]
-struct Bearer(Option<MetadataValue<Ascii>>);
-
-impl tonic::service::Interceptor for Bearer {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        if let Some(token) = &self.0 {
-            request.metadata_mut().insert("authorization", token.clone());
-        }
-        Ok(request)
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -142,78 +124,6 @@ async fn act(action: &Action) -> anyhow::Result<()> {
 impl Common {
     async fn client(&self) -> anyhow::Result<Client> {
         client(&self.connection).await
-    }
-}
-
-/// The coordinator that leads: of several, the first that answers and does not stand by.
-async fn client(connection: &Connection) -> anyhow::Result<Client> {
-    let token = connection.token()?.map(|token| {
-        let mut value: MetadataValue<Ascii> = format!("Bearer {}", token.reveal()).parse()?;
-        value.set_sensitive(true);
-        anyhow::Ok(value)
-    });
-    let bearer = Bearer(token.transpose()?);
-    let connection = connection.resolved().await?;
-    let mut failed = None;
-    for address in &connection.coordinator {
-        let client = match connection.reach(address).await {
-            Ok(channel) => StudiesClient::with_interceptor(channel, bearer.clone())
-                .max_decoding_message_size(4 * MAX_MESSAGE_BYTES),
-            Err(error) => {
-                failed = failed.or(Some(error));
-                continue;
-            }
-        };
-        if connection.coordinator.len() == 1 {
-            return Ok(client);
-        }
-        match leads(client.clone()).await {
-            Ok(()) => return Ok(client),
-            Err(error) => failed = failed.or(Some(error)),
-        }
-    }
-    Err(failed.unwrap_or_else(|| BadInput("--coordinator names no address".to_owned()).into()))
-}
-
-/// Fails where a coordinator stands by or does not answer; whatever else it says is for the caller to hear.
-async fn leads(mut client: Client) -> anyhow::Result<()> {
-    match timeout(PATIENCE_AMONG_MANY, client.list(v1::ListRequest {})).await {
-        Ok(Err(status)) if status.code() == Code::Unavailable => Err(refused(status)),
-        Ok(_) => Ok(()),
-        Err(_) => bail!("the coordinator does not answer"),
-    }
-}
-
-/// A refusal of the coordinator as the user should read it.
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
-fn refused(status: Status) -> anyhow::Error {
-    // Only what went wrong on the way has a source; an answer has none.
-    if let Some(source) = std::error::Error::source(&status) {
-        return BadInput(format!(
-            "no answer from the coordinator: {}; check its address (https:// if it has certificates), and \
-             that --tls-ca, --tls-cert and --tls-key are of the same `regretta cert` as its own and not expired",
-            chain(source)
-        ))
-        .into();
-    }
-    match status.code() {
-        Code::InvalidArgument
-        | Code::NotFound
-        | Code::FailedPrecondition
-        | Code::Unauthenticated => BadInput(status.message().to_owned()).into(),
-        _ => anyhow::anyhow!("the coordinator answered: {}", status.message()),
-    }
-}
-
-/// The end of a stream that had begun well.
-fn broken(status: Status) -> anyhow::Error {
-    match std::error::Error::source(&status) {
-        Some(source) => anyhow::anyhow!(
-            "the connection to the coordinator broke: {}; its studies go on when it is back, run the same \
-             command again",
-            chain(source)
-        ),
-        None => refused(status),
     }
 }
 
@@ -256,21 +166,10 @@ fn listed(summary: &v1::StudySummary) -> anyhow::Result<Listed> {
     Ok(Listed {
         study: study_id(&summary.study)?.to_string(),
         name: summary.name.clone(),
-        state: state(summary.state()),
+        state: text::state(summary.state()),
         trials_done: summary.trials_done,
         trials_planned: summary.trials_planned,
     })
-}
-
-fn state(state: StudyState) -> &'static str {
-    match state {
-        StudyState::Unspecified => "unknown",
-        StudyState::Running => "running",
-        StudyState::Sealing => "sealing",
-        StudyState::Done => "done",
-        StudyState::Cancelled => "cancelled",
-        StudyState::Failed => "failed",
-    }
 }
 
 /// All studies of a coordinator, if it answers soon.
@@ -308,115 +207,11 @@ async fn list(common: &Common) -> anyhow::Result<()> {
     super::print(&table.to_string())
 }
 
-/// The study that an id, its beginning or a name stands for.
-async fn find(client: &mut Client, wanted: &str) -> anyhow::Result<StudyId> {
-    let reply = client.list(v1::ListRequest {}).await.map_err(refused)?.into_inner();
-    let mut found = Vec::new();
-    for summary in &reply.studies {
-        let id = study_id(&summary.study)?;
-        if summary.name == wanted || (!wanted.is_empty() && id.hex().starts_with(wanted)) {
-            found.push(id);
-        }
-    }
-    match found.as_slice() {
-        [one] => Ok(*one),
-        [] => bail!(BadInput(format!("there is no study {wanted:?}; see `regretta study list`"))),
-        _ => bail!(BadInput(format!(
-            "{wanted:?} stands for {} studies; give more of the id",
-            found.len()
-        ))),
-    }
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    study: String,
-    name: &'a str,
-    state: &'static str,
-    reason: &'a str,
-    trials_done: u64,
-    trials_planned: u64,
-    trials_per_second: f64,
-    seconds_left: Option<f64>,
-    workers: usize,
-    quarantined: usize,
-    cells: Vec<ShownCell<'a>>,
-}
-
-#[derive(Serialize)]
-struct ShownCell<'a> {
-    cell: String,
-    label: &'a str,
-    trials_done: u64,
-    trials_planned: u64,
-    stopped: bool,
-    failures: u64,
-}
-
-fn shown(status: &StudyStatus) -> anyhow::Result<Shown<'_>> {
-    let cell = |cell: &'_ v1::CellStatus| (cell.trials_done, cell.trials_planned);
-    let (done, planned) =
-        status.cells.iter().map(cell).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    Ok(Shown {
-        study: study_id(&status.study)?.to_string(),
-        name: &status.name,
-        state: state(status.state()),
-        reason: &status.reason,
-        trials_done: done,
-        trials_planned: planned,
-        trials_per_second: status.trials_per_second,
-        seconds_left: status.seconds_left,
-        workers: status.workers.len(),
-        quarantined: status.quarantined.len(),
-        cells: status
-            .cells
-            .iter()
-            .map(|cell| ShownCell {
-                cell: format!("{:016x}", cell.cell),
-                label: &cell.label,
-                trials_done: cell.trials_done,
-                trials_planned: cell.trials_planned,
-                stopped: cell.stopped,
-                failures: cell.failures,
-            })
-            .collect(),
-    })
-}
-
 async fn status(wanted: &str, common: &Common) -> anyhow::Result<()> {
     let mut client = common.client().await?;
     let study = study_bytes(find(&mut client, wanted).await?);
     let reply = client.status(v1::StatusRequest { study }).await.map_err(refused)?.into_inner();
     print_status(&reply, common.json)
-}
-
-fn print_status(status: &StudyStatus, json: bool) -> anyhow::Result<()> {
-    let shown = shown(status)?;
-    if json {
-        return super::print_json(&shown);
-    }
-    let mut table = Table::new(&["cell", "trials", "of", "failed", ""]);
-    for cell in &shown.cells {
-        table.row(vec![
-            cell.label.to_owned(),
-            text::count(cell.trials_done.into()),
-            text::count(cell.trials_planned.into()),
-            text::count(cell.failures.into()),
-            if cell.stopped { "decided" } else { "" }.to_owned(),
-        ]);
-    }
-    let left =
-        shown.seconds_left.map_or_else(String::new, |s| format!(", {} left", text::duration(s)));
-    super::print(&format!(
-        "{} ({}): {}{}{}\n{} workers, {:.0} trials/s{left}\n\n{table}",
-        shown.name,
-        shown.study,
-        shown.state,
-        if shown.reason.is_empty() { "" } else { ": " },
-        shown.reason,
-        shown.workers,
-        shown.trials_per_second,
-    ))
 }
 
 async fn watch(wanted: &str, common: &Common) -> anyhow::Result<()> {
@@ -445,47 +240,4 @@ async fn cancel(wanted: &str, common: &Common) -> anyhow::Result<()> {
     let id = find(&mut client, wanted).await?;
     client.cancel(v1::CancelRequest { study: study_bytes(id) }).await.map_err(refused)?;
     super::print(&format!("study {id} is cancelled; submit it again to take it up again"))
-}
-
-/// Downloads into a folder beside the dataset that is there, so that neither a broken download nor half of one is
-/// ever taken for a dataset.
-async fn fetch(wanted: &str, out: &Path, replace: bool, common: &Common) -> anyhow::Result<()> {
-    let held = out.join("manifest.json").exists();
-    if held && !replace {
-        let advice = "choose another --out, or give --replace if it is of the same study";
-        bail!(BadInput(format!("{} holds a dataset already; {advice}", out.display())));
-    }
-    let mut client = common.client().await?;
-    let id = find(&mut client, wanted).await?;
-    if held && Manifest::read(out)?.study_digest != id.hex() {
-        let refused = "holds a dataset of another study; choose another --out";
-        bail!(BadInput(format!("{} {refused}", out.display())));
-    }
-    let request = v1::FetchResultsRequest { study: study_bytes(id) };
-    let mut chunks = client.fetch_results(request).await.map_err(refused)?.into_inner();
-    let staging = Staging::create(out)?;
-    let mut open: Option<std::fs::File> = None;
-    let mut files = 0;
-    while let Some(chunk) = chunks.message().await.map_err(broken)? {
-        let ResultPart { name, data, last } = ResultPart::try_from(chunk)?;
-        let mut file = match open.take() {
-            Some(file) => file,
-            None => std::fs::File::create(staging.path(&name))?,
-        };
-        file.write_all(&data)?;
-        if last {
-            file.sync_all()?;
-            files += 1;
-        } else {
-            open = Some(file);
-        }
-    }
-    let manifest = analysis::dataset::verify(&staging.path(""))?;
-    // It stands beside the dataset, and is no part of it.
-    let study = "study.toml";
-    if staging.path(study).exists() {
-        std::fs::rename(staging.path(study), out.join(study))?;
-    }
-    staging.publish()?;
-    super::print(&format!("{files} files in {}\ndigest {}", out.display(), manifest.digest))
 }

@@ -10,8 +10,9 @@ use study::StudyId;
 use tokio::sync::watch;
 
 use super::coverage;
-use super::sections::{json, state_name};
+use super::sections::json;
 use super::snapshot::{End, Memory, Snapshot};
+use crate::text;
 
 /// Time between two looks.
 const TICK: Duration = Duration::from_millis(500);
@@ -215,7 +216,7 @@ fn ended(state: StudyState, study: StudyId) -> Option<Arc<End>> {
         StudyState::Failed => "It was stopped; the reason is above.".to_owned(),
         StudyState::Unspecified | StudyState::Running | StudyState::Sealing => return None,
     };
-    Some(Arc::new(End { state: state_name(state), message }))
+    Some(Arc::new(End { state: text::state(state), message }))
 }
 
 #[cfg(test)]

@@ -16,8 +16,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::hub::Hub;
-use super::sections::{json, state_name};
+use super::sections::json;
 use super::snapshot::{Sent, Snapshot};
+use crate::text;
 
 const STUDY_PAGE: &str = include_str!("assets/study.html");
 const INDEX_PAGE: &str = include_str!("assets/studies.html");
@@ -74,7 +75,7 @@ fn listed(study: &StudySummary) -> Listed {
     Listed {
         id,
         name: study.name.clone(),
-        state: state_name(study.state()),
+        state: text::state(study.state()),
         done: study.trials_done,
         planned: study.trials_planned,
     }

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use proto::v1::{CellStatus, RowStatus, StudyState, StudyStatus};
+use proto::v1::{CellStatus, RowStatus, StudyStatus};
 use serde::Serialize;
 
 use super::coverage::View;
 use super::groups::by_numbers;
 use super::verdicts::{Count, Verdict, coverage};
+use crate::text;
 
 /// Cells with a bar of their own; of more, those with work or failures come first.
 const MOST_CELLS: usize = 120;
@@ -121,17 +122,6 @@ pub(super) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("keys are text and numbers are finite or null")
 }
 
-pub(super) fn state_name(state: StudyState) -> &'static str {
-    match state {
-        StudyState::Unspecified => "unknown",
-        StudyState::Running => "running",
-        StudyState::Sealing => "sealing",
-        StudyState::Done => "done",
-        StudyState::Cancelled => "cancelled",
-        StudyState::Failed => "failed",
-    }
-}
-
 fn head<'a>(
     status: &'a StudyStatus,
     rows: &[Option<Verdict>],
@@ -142,7 +132,7 @@ fn head<'a>(
     let sum = |of: fn(&CellStatus) -> u64| status.cells.iter().map(of).sum();
     Head {
         name: &status.name,
-        state: activity.unwrap_or(state_name(status.state())),
+        state: activity.unwrap_or(text::state(status.state())),
         done: sum(|cell| cell.trials_done),
         planned: sum(|cell| cell.trials_planned),
         failures: sum(|cell| cell.failures),

@@ -1,0 +1,63 @@
+//! Downloads a dataset.
+
+use std::io::Write;
+use std::path::Path;
+
+use analysis::Manifest;
+use analysis::seal::Staging;
+use anyhow::bail;
+use proto::convert::{ResultPart, study_bytes};
+use proto::v1;
+
+use super::Common;
+use super::client::{broken, find, refused};
+use crate::commands::print;
+use crate::exit::BadInput;
+
+/// Downloads into a folder beside the dataset that is there, so that neither a broken download nor half of one is
+/// ever taken for a dataset.
+pub(super) async fn fetch(
+    wanted: &str,
+    out: &Path,
+    replace: bool,
+    common: &Common,
+) -> anyhow::Result<()> {
+    let held = out.join("manifest.json").exists();
+    if held && !replace {
+        let advice = "choose another --out, or give --replace if it is of the same study";
+        bail!(BadInput(format!("{} holds a dataset already; {advice}", out.display())));
+    }
+    let mut client = common.client().await?;
+    let id = find(&mut client, wanted).await?;
+    if held && Manifest::read(out)?.study_digest != id.hex() {
+        let refused = "holds a dataset of another study; choose another --out";
+        bail!(BadInput(format!("{} {refused}", out.display())));
+    }
+    let request = v1::FetchResultsRequest { study: study_bytes(id) };
+    let mut chunks = client.fetch_results(request).await.map_err(refused)?.into_inner();
+    let staging = Staging::create(out)?;
+    let mut open: Option<std::fs::File> = None;
+    let mut files = 0;
+    while let Some(chunk) = chunks.message().await.map_err(broken)? {
+        let ResultPart { name, data, last } = ResultPart::try_from(chunk)?;
+        let mut file = match open.take() {
+            Some(file) => file,
+            None => std::fs::File::create(staging.path(&name))?,
+        };
+        file.write_all(&data)?;
+        if last {
+            file.sync_all()?;
+            files += 1;
+        } else {
+            open = Some(file);
+        }
+    }
+    let manifest = analysis::dataset::verify(&staging.path(""))?;
+    // It stands beside the dataset, and is no part of it.
+    let study = "study.toml";
+    if staging.path(study).exists() {
+        std::fs::rename(staging.path(study), out.join(study))?;
+    }
+    staging.publish()?;
+    print(&format!("{files} files in {}\ndigest {}", out.display(), manifest.digest))
+}
