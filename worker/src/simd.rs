@@ -76,6 +76,13 @@ impl<S: Simd> Vector<S> {
         Self { lanes: self.simd.sqrt_f64s(self.lanes), ..self }
     }
 
+    /// 1/x, or zero where x is not greater than zero.
+    #[inline(always)]
+    pub(crate) fn inverse_or_zero(self) -> Self {
+        let (zero, one) = (Self::splat(self.simd, 0.0), Self::splat(self.simd, 1.0));
+        self.where_greater(self, zero, one / self, zero)
+    }
+
     /// The greater of the two; `other` where `self` is no number.
     #[inline(always)]
     pub(crate) fn at_least(self, other: Self) -> Self {
@@ -90,7 +97,9 @@ impl<S: Simd> Vector<S> {
 
     #[inline(always)]
     pub(crate) fn abs(self) -> Self {
-        Self { lanes: self.simd.abs_f64s(self.lanes), ..self }
+        // The library's own is not inlined into large kernels.
+        let all_but_sign = self.simd.splat_f64s(f64::from_bits(u64::MAX >> 1));
+        Self { lanes: self.simd.and_f64s(all_but_sign, self.lanes), ..self }
     }
 
     /// Where `self` is greater than `other`.

@@ -45,11 +45,13 @@ impl<'a, S: Simd, const L: usize> Best<'a, S, L> {
     ) {
         let simd = self.simd;
         let Some(rule) = self.rule else { return };
-        let mut rows: [Entry<S>; PANEL] = std::array::from_fn(|row| Entry {
-            mean: means[row],
-            spread: spreads[row] * self.scale,
-            row: Vector::splat(simd, (first + row) as f64),
-        });
+        let none = Vector::splat(simd, 0.0);
+        let mut rows = [Entry { mean: none, spread: none, row: none }; PANEL];
+        for (i, row) in rows.iter_mut().enumerate() {
+            row.mean = means[i];
+            row.spread = spreads[i] * self.scale;
+            row.row = Vector::splat(simd, i as f64);
+        }
         let mut width = PANEL;
         while width > 1 {
             width /= 2;
@@ -65,6 +67,7 @@ impl<'a, S: Simd, const L: usize> Best<'a, S, L> {
             spread: Vector::new(simd, *spread),
             row: Vector::new(simd, *row),
         };
+        rows[0].row = rows[0].row + Vector::splat(simd, first as f64);
         let best = best.or_better(simd, rows[0], rule, g);
         (*mean, *spread, *row) = (best.mean.lanes(), best.spread.lanes(), best.row.lanes());
     }

@@ -33,8 +33,8 @@ pub(crate) struct Posterior<'p, const L: usize> {
     cpu: Cpu,
     /// The products of rows of F, where points are located by the root.
     gram: Option<&'p Gram>,
-    /// x_1..x_t of each lane.
-    points: [Vec<usize>; L],
+    /// x_1..x_t of all lanes.
+    points: Vec<[usize; L]>,
     /// q_1.. or l(x_1).., entry k of a lane at `k * L + lane`; those beyond t are room.
     vectors: Vec<Buffer>,
     /// 1/sqrt(d_j).
@@ -66,14 +66,14 @@ pub(crate) const TOGETHER: usize = 16;
 impl<'p, const L: usize> Posterior<'p, L> {
     /// No observations yet. Without a Gram matrix points are located by weights.
     pub(crate) fn new(prior: &'p Prior, gram: Option<&'p Gram>, cpu: Cpu) -> Self {
-        let (points, vectors) = (std::array::from_fn(|_| vec![]), vec![]);
+        let (points, vectors) = (vec![], vec![]);
         let (scales, innovations) = (vec![], vec![]);
         Self { prior, cpu, gram, points, vectors, scales, innovations }
     }
 
     /// Forgets all observations.
     pub(crate) fn clear(&mut self) {
-        self.points.iter_mut().for_each(Vec::clear);
+        self.points.clear();
         self.scales.clear();
         self.innovations.clear();
     }
@@ -97,11 +97,13 @@ impl<'p, const L: usize> Posterior<'p, L> {
         });
         (located.points, located.solved) = (points, false);
         let row = located.row.as_chunks_mut::<L>().0;
-        for (lane, &point) in points.iter().enumerate() {
-            if let Some(gram) = self.gram {
-                let entries = row.iter_mut().zip(gram.factor_row(point));
-                entries.for_each(|(entry, factor)| entry[lane] = *factor);
-            } else {
+        if let Some(gram) = self.gram {
+            let rows = points.map(|point| gram.factor_row(point));
+            for (k, entry) in row.iter_mut().enumerate() {
+                *entry = std::array::from_fn(|lane| rows[lane][k]);
+            }
+        } else {
+            for (lane, &point) in points.iter().enumerate() {
                 let entries = row.iter_mut().zip(self.prior.factor.row(point));
                 entries.for_each(|(entry, factor)| entry[lane] = factor);
             }
@@ -157,19 +159,13 @@ impl<'p, const L: usize> Posterior<'p, L> {
                 *q = std::array::from_fn(|lane| u[lane] * scale[lane]);
             }
         }
-        self.points.iter_mut().zip(here.points).for_each(|(seen, point)| seen.push(point));
+        self.points.push(here.points);
         self.scales.extend(scale);
         self.innovations.extend((0..L).map(|lane| surprise[lane] * scale[lane]));
     }
 
     /// Brings the means and variances of located points up to date with the last observation.
     pub(crate) fn advance(&self, located: &mut [&mut Located<L>]) {
-        let (pairs, last) = located.as_chunks_mut::<2>();
-        pairs.iter_mut().for_each(|[a, b]| self.advance_some([a, b]));
-        last.iter_mut().for_each(|at| self.advance_some([at]));
-    }
-
-    fn advance_some<const B: usize>(&self, located: [&mut Located<L>; B]) {
         match self.gram {
             None => self.advance_by_weights(located),
             Some(gram) => self.advance_by_root(gram, located),
@@ -178,7 +174,7 @@ impl<'p, const L: usize> Posterior<'p, L> {
 
     /// t.
     fn seen(&self) -> usize {
-        self.points[0].len()
+        self.points.len()
     }
 
     /// q_t of the last observation; only where points are located by weights.

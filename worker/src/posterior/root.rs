@@ -9,12 +9,10 @@ use crate::simd::{Vector, groups, vectors, vectors_mut};
 impl<const L: usize> Posterior<'_, L> {
     pub(super) fn locate_by_root(&self, gram: &Gram, located: &mut [&mut Located<L>]) {
         for at in located.iter_mut() {
-            let entries = at.vector.as_chunks_mut::<L>().0;
-            for (lane, &point) in at.points.iter().enumerate() {
-                let products = gram.row(point);
-                at.variance[lane] = products[point];
-                let seen = entries.iter_mut().zip(&self.points[lane]);
-                seen.for_each(|(entry, &seen)| entry[lane] = products[seen]);
+            let products = at.points.map(|point| gram.row(point));
+            at.variance = std::array::from_fn(|lane| products[lane][at.points[lane]]);
+            for (entry, seen) in at.vector.as_chunks_mut::<L>().0.iter_mut().zip(&self.points) {
+                *entry = std::array::from_fn(|lane| products[lane][seen[lane]]);
             }
         }
         for located in located.chunks_mut(BLOCK) {
@@ -22,16 +20,13 @@ impl<const L: usize> Posterior<'_, L> {
         }
     }
 
-    pub(super) fn advance_by_root<const B: usize>(
-        &self,
-        gram: &Gram,
-        mut located: [&mut Located<L>; B],
-    ) {
+    pub(super) fn advance_by_root(&self, gram: &Gram, located: &mut [&mut Located<L>]) {
         let last = self.seen() - 1;
-        for located in &mut located {
-            let entry = &mut located.vector.as_chunks_mut::<L>().0[last];
-            for (lane, &point) in located.points.iter().enumerate() {
-                entry[lane] = gram.row(point)[self.points[lane][last]];
+        let seen = self.points[last];
+        for at in located.iter_mut() {
+            let entry = &mut at.vector.as_chunks_mut::<L>().0[last];
+            for (lane, &point) in at.points.iter().enumerate() {
+                entry[lane] = gram.row(point)[seen[lane]];
             }
         }
         self.cpu.run::<L, _>(Extend { posterior: self, located });
@@ -63,6 +58,26 @@ impl<const L: usize> Posterior<'_, L> {
                 let scale = Vector::new(simd, vectors::<S>(&self.scales)[i]);
                 loadings[b] = (Vector::new(simd, entries[i]) - sum) * scale;
                 entries[i] = loadings[b].lanes();
+            }
+        }
+    }
+
+    /// The last loading of some points, whose vectors hold F_x . F_{x_t} there.
+    #[inline(always)]
+    fn extend<S: Simd, const P: usize>(&self, simd: S, located: &mut [&mut Located<L>; P]) {
+        let (count, last) = (groups::<S, L>(), self.seen() - 1);
+        let row = vectors::<S>(&self.vectors[last]);
+        for g in 0..count {
+            let i = last * count + g;
+            let scale = Vector::new(simd, vectors::<S>(&self.scales)[i]);
+            let z = Vector::new(simd, vectors::<S>(&self.innovations)[i]);
+            let done = located.each_ref().map(|at| vectors::<S>(&at.vector));
+            let sums = products(simd, done, row, (count, g));
+            for (at, sum) in located.iter_mut().zip(sums) {
+                let entry = &mut vectors_mut::<S>(&mut at.vector)[i];
+                let loading = (Vector::new(simd, *entry) - sum) * scale;
+                *entry = loading.lanes();
+                at.load(simd, g, loading, z);
             }
         }
     }
@@ -108,31 +123,26 @@ impl<const L: usize> WithSimd for Solve<'_, '_, '_, L> {
 }
 
 /// The last loading of some points.
-struct Extend<'a, 'p, const L: usize, const B: usize> {
+struct Extend<'a, 'b, 'p, const L: usize> {
     posterior: &'a Posterior<'p, L>,
-    located: [&'a mut Located<L>; B],
+    located: &'a mut [&'b mut Located<L>],
 }
 
-impl<const L: usize, const B: usize> WithSimd for Extend<'_, '_, L, B> {
+impl<const L: usize> WithSimd for Extend<'_, '_, '_, L> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { posterior, mut located } = self;
-        let (count, last) = (groups::<S, L>(), posterior.seen() - 1);
-        let row = vectors::<S>(&posterior.vectors[last]);
-        for g in 0..count {
-            let i = last * count + g;
-            let scale = Vector::new(simd, vectors::<S>(&posterior.scales)[i]);
-            let z = Vector::new(simd, vectors::<S>(&posterior.innovations)[i]);
-            let done = located.each_ref().map(|located| vectors::<S>(&located.vector));
-            let sums = products(simd, done, row, (count, g));
-            for (located, sum) in located.iter_mut().zip(sums) {
-                let entry = &mut vectors_mut::<S>(&mut located.vector)[i];
-                let loading = (Vector::new(simd, *entry) - sum) * scale;
-                *entry = loading.lanes();
-                located.load(simd, g, loading, z);
-            }
+        let (blocks, rest) = self.located.as_chunks_mut::<BLOCK>();
+        for block in blocks {
+            self.posterior.extend(simd, block);
+        }
+        let (pairs, single) = rest.as_chunks_mut::<2>();
+        for pair in pairs {
+            self.posterior.extend(simd, pair);
+        }
+        for at in single {
+            self.posterior.extend(simd, std::array::from_mut(at));
         }
     }
 }

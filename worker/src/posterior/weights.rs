@@ -12,8 +12,15 @@ impl<const L: usize> Posterior<'_, L> {
         self.cpu.run::<L, _>(Locate { posterior: self, located });
     }
 
-    pub(super) fn advance_by_weights<const B: usize>(&self, located: [&mut Located<L>; B]) {
-        self.cpu.run::<L, _>(Advance { posterior: self, located });
+    pub(super) fn advance_by_weights(&self, located: &mut [&mut Located<L>]) {
+        let (pairs, single) = located.as_chunks_mut::<2>();
+        for located in pairs {
+            self.cpu.run::<L, _>(Advance { posterior: self, located });
+        }
+        for at in single {
+            let located = std::array::from_mut(at);
+            self.cpu.run::<L, _>(Advance { posterior: self, located });
+        }
     }
 
     /// Takes observations j..j + B into account at a point, in lane group g, and takes their part out
@@ -77,17 +84,17 @@ impl<const L: usize> WithSimd for Locate<'_, '_, L> {
 }
 
 /// The last observation alone.
-struct Advance<'a, 'p, const L: usize, const B: usize> {
+struct Advance<'a, 'b, 'p, const L: usize, const B: usize> {
     posterior: &'a Posterior<'p, L>,
-    located: [&'a mut Located<L>; B],
+    located: &'a mut [&'b mut Located<L>; B],
 }
 
-impl<const L: usize, const B: usize> WithSimd for Advance<'_, '_, L, B> {
+impl<const L: usize, const B: usize> WithSimd for Advance<'_, '_, '_, L, B> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { posterior, mut located } = self;
+        let Self { posterior, located } = self;
         let count = groups::<S, L>();
         for g in 0..count {
             let rows = located.each_ref().map(|located| vectors::<S>(&located.row));
