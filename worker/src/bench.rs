@@ -2,7 +2,8 @@
 //! the factor, alone.
 //!
 //! Trials and floor take turns in one run, so that a noisy machine disturbs both alike; the median of
-//! the turns is reported. The setting is adaptive GP-UCB with printed constants, delta = 0.1, noise
+//! the turns is reported. A turn is long enough for its room to be made once for many groups, as for a
+//! worker's shard. The setting is adaptive GP-UCB with printed constants, delta = 0.1, noise
 //! variance 0.01, and one record, at T, with all columns.
 
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ use crate::random::{Key, Purpose, Stream, interleaved_normals};
 use crate::simd::Cpu;
 use crate::trial::{LANES, Trials};
 
-/// Lockstep groups per turn.
+/// How long a turn of trials takes at least, and how many lockstep groups it has at least.
+const TURN: Duration = Duration::from_millis(60);
 const GROUPS: usize = 4;
 
 /// What is timed.
@@ -58,15 +60,20 @@ pub fn time(prior: &Prior, case: Case, budget: Duration) -> Timing {
     let trials = Trials::new(prior, cell, 1, &checkpoints, cpu).expect("the case can run");
     let (mut whole, mut floor) = (Vec::new(), Vec::new());
     let mut floor_of = Floor::new(prior, case.n, cpu, &|purpose| streams(0, purpose));
+    let run = |turn| {
+        let start = Instant::now();
+        trials.run(turn, &mut |record| {
+            std::hint::black_box(record);
+        });
+        start.elapsed().as_secs_f64()
+    };
+    let group = run(0..(GROUPS * LANES) as u64) / GROUPS as f64;
+    let groups = GROUPS.max((TURN.as_secs_f64() / group).ceil() as usize);
     let begin = Instant::now();
     let mut first = 0;
     while begin.elapsed() < budget || whole.len() < 5 {
-        let turn = first..first + (GROUPS * LANES) as u64;
-        let start = Instant::now();
-        trials.run(turn.clone(), &mut |record| {
-            std::hint::black_box(record);
-        });
-        whole.push(start.elapsed().as_secs_f64());
+        let turn = first..first + (groups * LANES) as u64;
+        whole.push(run(turn.clone()));
         let start = Instant::now();
         for first in turn.clone().step_by(LANES) {
             run_floor(&mut floor_of, prior.rank(), case, first);
@@ -74,7 +81,7 @@ pub fn time(prior: &Prior, case: Case, budget: Duration) -> Timing {
         floor.push(start.elapsed().as_secs_f64());
         first = turn.end;
     }
-    let per_trial = |times: Vec<f64>| median(times) * 1e3 / (GROUPS * LANES) as f64;
+    let per_trial = |times: Vec<f64>| median(times) * 1e3 / (groups * LANES) as f64;
     Timing { trial: per_trial(whole), floor: per_trial(floor) }
 }
 
