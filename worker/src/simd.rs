@@ -76,13 +76,6 @@ impl<S: Simd> Vector<S> {
         Self { lanes: self.simd.sqrt_f64s(self.lanes), ..self }
     }
 
-    /// 1/x, or zero where x is not greater than zero.
-    #[inline(always)]
-    pub(crate) fn inverse_or_zero(self) -> Self {
-        let (zero, one) = (Self::splat(self.simd, 0.0), Self::splat(self.simd, 1.0));
-        self.where_greater(self, zero, one / self, zero)
-    }
-
     /// The greater of the two; `other` where `self` is no number.
     #[inline(always)]
     pub(crate) fn at_least(self, other: Self) -> Self {

@@ -80,7 +80,12 @@ impl<'p, const L: usize> Posterior<'p, L> {
 
     /// The posterior at one point per lane.
     pub(crate) fn locate(&self, points: [usize; L]) -> Located<L> {
-        let mut located = self.place(None, points);
+        self.locate_in(None, points)
+    }
+
+    /// The posterior at one point per lane, in the room of another if there is one.
+    pub(crate) fn locate_in(&self, spare: Option<Located<L>>, points: [usize; L]) -> Located<L> {
+        let mut located = self.place(spare, points);
         self.solve(&mut [&mut located]);
         located
     }
