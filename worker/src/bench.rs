@@ -1,8 +1,8 @@
 //! What a trial costs, and the floor under it: the same random numbers drawn and the same sweeps over
 //! the factor, alone.
 //!
-//! Trials and floor take turns in one run, so that a noisy machine disturbs both alike; the median of
-//! the turns is reported. A turn is long enough for its room to be made once for many groups, as for a
+//! Trials and floor take turns in one run, so that a noisy machine disturbs both alike; medians of the
+//! turns and of their ratios are reported. A turn is long enough for its room to be made once for many groups, as for a
 //! worker's shard. The setting is adaptive GP-UCB with printed constants, delta = 0.1, noise
 //! variance 0.01, and one record, at T, with all columns.
 
@@ -37,6 +37,8 @@ pub struct Timing {
     pub trial: f64,
     /// Its random numbers and sweeps alone.
     pub floor: f64,
+    /// The one over the other, turn by turn.
+    pub times_floor: f64,
 }
 
 /// Times a case on one core for about `budget`.
@@ -81,8 +83,9 @@ pub fn time(prior: &Prior, case: Case, budget: Duration) -> Timing {
         floor.push(start.elapsed().as_secs_f64());
         first = turn.end;
     }
+    let ratios = whole.iter().zip(&floor).map(|(whole, floor)| whole / floor).collect();
     let per_trial = |times: Vec<f64>| median(times) * 1e3 / (groups * LANES) as f64;
-    Timing { trial: per_trial(whole), floor: per_trial(floor) }
+    Timing { trial: per_trial(whole), floor: per_trial(floor), times_floor: median(ratios) }
 }
 
 fn median(mut times: Vec<f64>) -> f64 {
