@@ -26,6 +26,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 
@@ -203,6 +204,7 @@ class Network:
 
     def __init__(self) -> None:
         self.hosts: list[Host] = []
+        self.turn = threading.Lock()
 
     def __enter__(self) -> "Network":
         self.control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -256,9 +258,11 @@ class Network:
         return self.tell({})[text]
 
     def tell(self, what: dict, *taps: int) -> dict:
-        """Returns when the switch has done it: what was overheard by then."""
-        socket.send_fds(self.control, [json.dumps(what).encode()], list(taps))
-        if not (answer := self.control.recv(4096)):
+        """Returns when the switch has done it: what was overheard by then. From any thread."""
+        with self.turn:
+            socket.send_fds(self.control, [json.dumps(what).encode()], list(taps))
+            answer = self.control.recv(4096)
+        if not answer:
             raise RuntimeError("the switch is gone")
         return json.loads(answer)
 

@@ -1,6 +1,7 @@
 //! A scene as a standalone SVG that may also be inlined in a page with others: it refers to
 //! nothing outside itself, and the only ids in it start with the figure's.
 
+use super::fonts;
 use super::label::{self, Level, Piece};
 use super::scene::{Anchor, Colour, Fill, Place, Scene, Shape, Stroke, Text};
 
@@ -89,8 +90,15 @@ fn text(text: &Text) -> String {
         format!(" transform=\"rotate({} {x} {y})\"", number(-text.turn))
     };
     let pieces = pieces(&text.label, text.size);
+    // As wide as it was measured, where the viewer has none of the fonts that it was measured in.
+    let width = fonts::width(&text.label, text.size, text.bold);
+    let width = if width > 0.0 {
+        format!(" textLength=\"{}\" lengthAdjust=\"spacingAndGlyphs\"", number(width))
+    } else {
+        String::new()
+    };
     format!(
-        "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{anchor}{weight}{turn} fill=\"{colour}\">\
+        "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{width}{anchor}{weight}{turn} fill=\"{colour}\">\
          {pieces}</text>"
     )
 }
@@ -155,7 +163,8 @@ mod tests {
         let shown = text(&Text::new((1.0, 2.0), "r_T & x", 10.0));
         assert_eq!(
             shown,
-            "<text x=\"1\" y=\"2\" font-size=\"10\" fill=\"#222222\">r<tspan dy=\"2\" \
+            "<text x=\"1\" y=\"2\" font-size=\"10\" textLength=\"24.96\" \
+             lengthAdjust=\"spacingAndGlyphs\" fill=\"#222222\">r<tspan dy=\"2\" \
              font-size=\"7.2\">T</tspan><tspan dy=\"-2\" font-size=\"10\"> &amp; x</tspan></text>"
         );
     }

@@ -32,12 +32,17 @@ fn group(audit: &Audit) -> Group {
         let printed = step.constants.as_deref().is_none_or(|form| form == "printed");
         printed && (!lemma || !fixed || step.design == "fixed")
     };
-    let conclusions = audit.conclusions.iter().filter(shown).map(|step| bar(step, true));
-    let steps = audit.steps.iter().filter(shown).map(|step| bar(step, false));
+    let mut designs: Vec<&str> =
+        audit.steps.iter().filter(shown).map(|step| step.design.as_str()).collect();
+    designs.dedup();
+    let several = designs.len() > 1;
+    let conclusions = audit.conclusions.iter().filter(shown).map(|step| bar(step, true, several));
+    let steps = audit.steps.iter().filter(shown).map(|step| bar(step, false, several));
     Group { heading: audit.title.to_owned(), bars: conclusions.chain(steps).collect() }
 }
 
-fn bar(step: &Step, conclusion: bool) -> Bar {
+/// A step, with its design where the audit shows several.
+fn bar(step: &Step, conclusion: bool, several: bool) -> Bar {
     let worst = &step.worst;
     let name = step.claim.rsplit(['/', '.']).next().unwrap_or(&step.claim);
     let mut label = if conclusion { "conclusion".to_owned() } else { verbatim(name) };
@@ -45,6 +50,8 @@ fn bar(step: &Step, conclusion: bool) -> Bar {
         let at = step.at.as_deref().map_or(String::new(), |at| format!(" at {}", verbatim(at)));
         let design = if step.design == "adaptive" { ", in use" } else { "" };
         label = format!("{label}{at}{design}");
+    } else if several {
+        label = format!("{label}, {}", verbatim(&step.design));
     }
     Bar {
         label,
