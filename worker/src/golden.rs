@@ -166,8 +166,8 @@ fn records(prior: &Prior, policy: Policy, cpu: Cpu) -> Vec<Record> {
     trials.run(0..11, &mut |record| records.push(record));
     trials.run_alone(11..13, &mut |record| records.push(record));
     // Which replicates have a determinant: not the first of these, but the second.
-    for replicate in [16, 32] {
-        trials.run_alone(replicate..replicate + 1, &mut |record| records.push(record));
+    for replicates in [16..17, 32..33] {
+        trials.run_alone(replicates, &mut |record| records.push(record));
     }
     records
 }
