@@ -294,7 +294,7 @@ def main() -> None:
                 access.check(fleet, say)
             if arguments.only != "access":
                 fetch_again(cluster, broken, fetched)
-                assert alone.wait(600) == 0, "the study in one process"
+                assert alone.wait(120) == 0, "the study in one process"
                 compare(fetched, whole)
         except Exception:
             print(fleet.words(), file=sys.stderr)

@@ -27,7 +27,7 @@ STUDY = """
 [study]
 name = "live-view"
 seed = 2018
-replicates = 12000
+replicates = 30000
 
 [prior]
 domain = { kind = "grid", points = 80, dimension = 1 }
@@ -184,13 +184,15 @@ def main():
         folder = Path(folder).resolve()
         (folder / "study.toml").write_text(STUDY)
         service, port = driver(folder)
-        run = subprocess.Popen(
-            [given.binary.resolve(), "run", "study.toml", "--out", "out", "--open", "--json"],
-            cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        browser = None
+        browser = run = None
         try:
-            link = printed(run, r"live view at (\S+)")
+            # First the browser, which may take as long to start as the study to run.
             browser = Browser(port, folder / "profile")
+            browser.open("about:blank")
+            run = subprocess.Popen(
+                [given.binary.resolve(), "run", "study.toml", "--out", "out", "--open", "--json"],
+                cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            link = printed(run, r"live view at (\S+)")
             middle, last = watch(browser, link, folder / "out", given.shots)
             report = json.loads(run.communicate(timeout=PATIENCE)[0])
             assert run.returncode == 0 and report["refuted"] >= last["refuted"], (report, last)
@@ -202,7 +204,7 @@ def main():
                 browser.quit()
             service.terminate()
             service.wait()
-            if run.poll() is None:
+            if run and run.poll() is None:
                 run.kill()
                 run.wait()
     print(f"the live view: {middle['refuted']} rows refuted at {middle['share']:.0%}, {last['refuted']} at the end, "

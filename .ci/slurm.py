@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from slurm_node import GRACE, Slurm, run, wait_for
@@ -70,16 +69,11 @@ class Study:
     def wait_to_say(self, *words: str, seconds: float = 60) -> None:
         wait_for(f"a status with {words}", lambda: self.says(*words), seconds)
 
-    def wait_for_progress(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+    def wait_for_progress(self) -> None:
         """Until trials have been added to those that were there."""
         self.status()
         held = self.held
-
-        def added() -> bool:
-            meanwhile()
-            return self.status() is not None and self.held > held
-
-        wait_for("trials", added)
+        wait_for("trials", lambda: self.status() is not None and self.held > held)
 
     def logs(self, name: str = "") -> str:
         return "\n".join(path.read_text() for path in sorted((self.out / "slurm").glob(f"{name}*.log")))
@@ -198,12 +192,12 @@ def coordinator(study: Study, slurm: Slurm, whole: str) -> None:
     wait_for("another address", lambda: address.exists() and address.read_text() != before)
     study.wait_for_progress()
     assert study.programs("worker") == running != [], "workers stay"
-    print("the coordinator moved, and its workers followed")
+    print(f"the coordinator moved, and its workers followed: {study.held} trials")
 
     # A node that fails stops nobody gracefully, and leaves the address of the dead.
     slurm.fail_node()
-    study.wait_for_progress(slurm.undrain)
-    print("the node failed, and all came back")
+    study.wait_for_progress()
+    print(f"the node failed, and all came back: {study.held} trials")
     study.finished(whole)
     assert study.programs("worker") == [], "workers end with the study"
 

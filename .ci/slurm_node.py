@@ -144,8 +144,3 @@ class Slurm:
         run([*node, "state=down", "reason=test"])
         wait_for("the jobs to be taken off", lambda: not run(["squeue", "-h", "-t", "running"]))
         run([*node, "state=resume"], check=False)  # it may have returned by itself
-
-    def undrain(self) -> None:
-        """Slurm drains a node on which a job comes back while its last batch script is still ending."""
-        if "drain" in run(["sinfo", "-h", "-o", "%T"]):
-            run(["scontrol", "update", f"nodename={self.host}", "state=resume"], check=False)

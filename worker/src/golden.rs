@@ -14,7 +14,7 @@ use crate::simd::Cpu;
 use crate::trial::Trials;
 
 /// The digest that every correct worker of this version computes.
-pub const DIGEST: &str = "be92cd97f0dbffc250597634e2e3eec7d2c249debac8c388f0d44f136823233f";
+pub const DIGEST: &str = "5e8e511e2d8ebba2480fe1ba7e1db010f04988da7aa950ad254acbb7d688e29f";
 
 /// One prior per numerical path: a smooth one, one with a white part and two dimensions, one without
 /// a factor, one without noise, whose trials fail, and one whose factor has a zero row.
@@ -165,10 +165,6 @@ fn records(prior: &Prior, policy: Policy, cpu: Cpu) -> Vec<Record> {
     let mut records = Vec::new();
     trials.run(0..11, &mut |record| records.push(record));
     trials.run_alone(11..13, &mut |record| records.push(record));
-    // Which replicates have a determinant: not the first of these, but the second.
-    for replicates in [16..17, 32..33] {
-        trials.run_alone(replicates, &mut |record| records.push(record));
-    }
     records
 }
 

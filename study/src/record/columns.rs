@@ -225,7 +225,7 @@ columns! {
     "f_max": Float, "largest f among x_1..x_t", "", |m| Value::Float(m.f_max);
     "y_at_f_max": Float, "observation where f is largest among x_1..x_t", "", |m| Value::Float(m.y_at_f_max);
     "information": Float, "I_t = 1/2 sum_{s<=t} log(1 + k_{s-1}(x_s)/sigma^2)", "real data, and without noise", |m| m.information.into();
-    "information_determinant": Float, "1/2 log det(I + k(x_t, x_t)/sigma^2), in every 32nd replicate, t <= 256", "other replicates and longer t; without noise; compact setting and real data; a pivot lost to rounding",
+    "information_determinant": Float, "1/2 log det(I + k(x_t, x_t)/sigma^2), in every 16th replicate, t <= 256", "other replicates and longer t; without noise; compact setting and real data; a pivot lost to rounding",
         |m| m.information_determinant.into();
     "k_min": Float, "min_{s<=t} k_{s-1}(x_s)", REAL_DATA, |m| known(m, Value::Float(m.at_tau.variance_tau));
     "expected_signed_probe": Float, "exact mean of signed_probe given D_t, compact setting", NOT_GIVEN,

@@ -12,7 +12,7 @@ use crate::prior::Prior;
 use crate::simd::Cpu;
 
 /// One replicate in so many has a determinant, which keeps its cost near a hundredth of a trial's.
-pub(super) const EVERY: u64 = 32;
+pub(super) const EVERY: u64 = 16;
 
 /// The most points of a determinant: its cost grows like t^3, that of a trial more slowly.
 const MOST: usize = 256;
