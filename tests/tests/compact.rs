@@ -26,13 +26,19 @@ fn problem() -> Problem {
 }
 
 fn measured(policy: Policy, seed: u64, trials: u64) -> Vec<Measurement> {
+    let found = measured_of(policy, seed, trials);
+    assert_eq!(found.len(), 3 * trials as usize, "no trial fails");
+    found
+}
+
+/// Those of trials that do not fail.
+fn measured_of(policy: Policy, seed: u64, trials: u64) -> Vec<Measurement> {
     let problem = problem();
     let ground = Ground::Compact { basis: Some(12) };
     let cell = Cell { shape: [5; 32], noise_variance: 0.1, ground, policy };
     let runs = problem.trials(cell, seed, &[1, 4, 8], Cpu::detect()).unwrap();
     let mut found = Vec::new();
     runs.run(0..trials, &mut |record| found.extend(record.outcome));
-    assert_eq!(found.len(), 3 * trials as usize, "no trial fails");
     found
 }
 
@@ -123,4 +129,30 @@ fn biases_are_the_exact_ones() {
     }
     // The variance is what Lemma 3 is visibly wrong about.
     assert!(claimed[&(8, "ratio_probe")].abs() > 10.0, "{claimed:?}");
+}
+
+/// With N = 10^12 training functions estimates are what is expected of them, whoever chooses the points. PI chooses
+/// some points again, and others so close to them that the noise between them is magnified.
+#[test]
+fn of_very_many_functions_estimates_are_the_expected_ones() {
+    let (delta, constants) = (Delta::new(0.1).unwrap(), PolicyConstants::Printed);
+    let training = training(1_000_000_000_000, Estimator::Wishart);
+    for policy in [
+        Policy::Fixed(training),
+        Policy::PemUcb { training, delta, constants },
+        Policy::PemPi { training, gap: 0.01 },
+    ] {
+        let found = measured_of(policy, 5, 300);
+        assert!(found.len() > 800, "{} of 900", found.len());
+        for m in &found {
+            for (name, exact) in
+                [("signed_probe", "expected_signed_probe"), ("ratio_probe", "expected_ratio_probe")]
+            {
+                let (measured, expected) = (value(m, name), value(m, exact));
+                let off = (measured - expected).abs();
+                let small = off <= 1e-3 * (1.0 + expected.abs());
+                assert!(small, "{policy:?}, t = {}: {name} is {measured}, not {expected}", m.t);
+            }
+        }
+    }
 }

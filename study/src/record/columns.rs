@@ -115,6 +115,8 @@ const NO_OBSERVED: &str =
 const NO_ESTIMATE_AT_TAU: &str =
     "any method but PEM-BO and, on finite domains, known-prior; learnt features; real data";
 const NOT_GIVEN: &str = "all but PEM-BO with given features in the compact setting";
+const NOT_EXPECTED: &str =
+    "all but PEM-BO with given features in the compact setting; a pivot lost to rounding";
 
 /// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,8 +230,8 @@ columns! {
     "information_determinant": Float, "1/2 log det(I + k(x_t, x_t)/sigma^2), in every 16th replicate, t <= 256", "other replicates and longer t; without noise; compact setting and real data; a pivot lost to rounding",
         |m| m.information_determinant.into();
     "k_min": Float, "min_{s<=t} k_{s-1}(x_s)", REAL_DATA, |m| known(m, Value::Float(m.at_tau.variance_tau));
-    "expected_signed_probe": Float, "exact mean of signed_probe given D_t, compact setting", NOT_GIVEN,
+    "expected_signed_probe": Float, "exact mean of signed_probe given D_t, compact setting", NOT_EXPECTED,
         |m| m.expected.map(|e| e.signed).into();
-    "expected_ratio_probe": Float, "exact mean of ratio_probe, compact setting", NOT_GIVEN,
+    "expected_ratio_probe": Float, "exact mean of ratio_probe, compact setting", NOT_EXPECTED,
         |m| m.expected.map(|e| e.ratio).into();
 }

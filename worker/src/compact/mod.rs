@@ -5,6 +5,7 @@ pub mod acquisition;
 mod ascent;
 pub(crate) mod belief;
 mod cholesky;
+pub(crate) mod conditioned;
 pub mod dataset;
 pub mod domain;
 pub mod features;

@@ -4,14 +4,12 @@
 use super::{Method, Prediction, Stuck};
 use crate::compact::acquisition::{self, Acquisition, Belief};
 use crate::compact::belief::{Moments, Weights};
+use crate::compact::conditioned::{Conditioned, ZeroPivot};
 use crate::compact::features::Cosines;
 use crate::compact::maximise::Search;
 use crate::estimator::{PIVOT_FLOOR, Rule};
 use crate::method::estimate::Scale;
 use crate::simd::Cpu;
-
-/// Features of squared distance below this are those of one point.
-const SAME: f64 = 1e-9;
 
 /// What is borrowed from the prior, or owned where features were learnt for this trial.
 pub(crate) enum Basis<'p> {
@@ -33,22 +31,16 @@ impl Basis<'_> {
 /// A run of such a method.
 pub(crate) struct Linear<'p> {
     basis: Basis<'p>,
-    weights: Weights,
+    belief: Conditioned,
     scale: Scale,
-    /// What conditioning adds to the variance of an observation: nothing but for the known prior.
     noise: f64,
-    /// The largest variance before any observation, against which pivots are judged.
-    usual: f64,
     t: u64,
-    /// What was believed before any observation.
-    initial: Weights,
-    /// Features, sum and number of the observations at each point.
-    seen: Vec<(Vec<f64>, f64, f64)>,
     cpu: Cpu,
 }
 
 impl<'p> Linear<'p> {
-    /// From what is believed before any observation.
+    /// From what is believed before any observation. Conditioning adds `noise` to the variance of an observation:
+    /// nothing but for the known prior. `usual` is the largest variance, against which pivots are judged.
     pub(crate) fn new(
         basis: Basis<'p>,
         weights: Weights,
@@ -57,8 +49,8 @@ impl<'p> Linear<'p> {
         usual: f64,
         cpu: Cpu,
     ) -> Self {
-        let initial = weights.clone();
-        Self { basis, weights, scale, noise, usual, t: 0, initial, seen: Vec::new(), cpu }
+        let belief = Conditioned::new(weights, noise, PIVOT_FLOOR * usual);
+        Self { basis, belief, scale, noise, t: 0, cpu }
     }
 
     fn phi(&self, x: &[f64]) -> Vec<f64> {
@@ -66,27 +58,6 @@ impl<'p> Linear<'p> {
         let mut phi = vec![0.0; cosines.count()];
         cosines.phi(self.cpu, x, &mut phi);
         phi
-    }
-
-    /// Takes in another observation of a point that is known already, as the pseudo-inverse would: by
-    /// the mean of all that were made there. PI asks for it where noise has lifted a value above its target.
-    fn observe_again(&mut self, phi: &[f64], y: f64) -> Result<(), Stuck> {
-        let distance =
-            |other: &[f64]| other.iter().zip(phi).fold(0.0, |sum, (a, b)| sum + (a - b) * (a - b));
-        let places = self.seen.iter_mut().map(|place| (distance(&place.0), place));
-        let nearest = places.min_by(|a, b| a.0.total_cmp(&b.0));
-        match nearest {
-            Some((squared, place)) if squared < SAME => {
-                place.1 += y;
-                place.2 += 1.0;
-            }
-            _ => return Err(Stuck::ZeroPivot),
-        }
-        self.weights = self.initial.clone();
-        for (phi, sum, count) in &self.seen {
-            self.weights.condition(phi, sum / count, self.noise, PIVOT_FLOOR * self.usual);
-        }
-        Ok(())
     }
 
     /// What the variance that is left is multiplied by.
@@ -102,15 +73,11 @@ impl Method<[f64]> for Linear<'_> {
     fn observe(&mut self, at: &[f64], y: f64) -> Result<(), Stuck> {
         let phi = self.phi(at);
         self.t += 1;
-        if self.weights.condition(&phi, y, self.noise, PIVOT_FLOOR * self.usual) {
-            self.seen.push((phi, y, 1.0));
-            return Ok(());
-        }
-        self.observe_again(&phi, y)
+        self.belief.observe(&phi, y).map_err(|ZeroPivot| Stuck::ZeroPivot)
     }
 
     fn predict(&self, at: &[f64]) -> Prediction {
-        let Moments { mean, variance } = self.weights.at(&self.phi(at));
+        let Moments { mean, variance } = self.belief.at(&self.phi(at));
         Prediction { mean, variance: self.factor() * variance + self.noise }
     }
 
@@ -121,7 +88,8 @@ impl Method<[f64]> for Linear<'_> {
             Rule::Pi { target } => acquisition::Rule::Pi { target: target[0] },
         };
         let (cosines, search) = self.basis.parts();
-        let belief = Belief::new(&self.weights.mean, &self.weights.factor);
+        let Weights { mean, factor } = self.belief.weights();
+        let belief = Belief::new(mean, factor);
         search.maximise(&Acquisition::new(self.cpu, cosines, &belief, rule), &[]).at
     }
 }

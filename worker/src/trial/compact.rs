@@ -9,10 +9,11 @@ use super::tally::Tally;
 use super::{Error, ascending, exploration_weights};
 use crate::compact::acquisition::{self, Acquisition, Belief};
 use crate::compact::belief::{Moments, Weights};
+use crate::compact::conditioned::Conditioned;
 use crate::compact::domain::Domain;
 use crate::compact::maximise::{Effort, Search};
 use crate::compact::prior::CompactPrior;
-use crate::estimator::Rule;
+use crate::estimator::{PIVOT_FLOOR, Rule};
 use crate::method::{Method, Stuck};
 use crate::prior::ACCURACY_FLOOR;
 use crate::random::{Key, Purpose, Stream};
@@ -49,8 +50,8 @@ struct Place {
 struct State<'a> {
     f: Vec<f64>,
     truth: Weights,
-    /// What the estimators expect, where that is known.
-    expected: Option<Weights>,
+    /// What the estimators are expected to be, where that is known.
+    expected: Option<Conditioned>,
     method: Option<Box<dyn Method<[f64]> + 'a>>,
     tally: Tally,
     star: Place,
@@ -133,7 +134,8 @@ impl<'a> CompactTrials<'a> {
         State {
             f,
             truth: Weights::independent(&prior.variances),
-            expected: given.map(|given| given.estimate.clone()),
+            expected: given
+                .map(|given| Conditioned::new(given.estimate.clone(), 0.0, PIVOT_FLOOR * prior.c)),
             method: draw::method(self, replicate),
             tally,
             star: self.place(star.at),
@@ -221,9 +223,10 @@ impl<'a> CompactTrials<'a> {
             state.tally.fail(Failure::AccuracyFloor { step: t });
         }
         state.truth.condition(&here.phi, y, noise, 0.0);
-        if let Some(expected) = &mut state.expected {
-            expected.condition(&here.phi, y, 0.0, 0.0);
-        }
+        state.expected = state
+            .expected
+            .take()
+            .and_then(|mut expected| expected.observe(&here.phi, y).is_ok().then_some(expected));
         if state.tally.failure.is_none()
             && let Some(Err(stuck)) = state.method.as_mut().map(|m| m.observe(&here.x, y))
         {
@@ -263,6 +266,20 @@ impl<'a> CompactTrials<'a> {
         }
     }
 
+    /// What the estimators are expected to be at the probe. Of t evaluations at s points the estimate of the variance
+    /// has the factor (N-1)/(N-1-t), and would need (N-1)/(N-1-s) to be unbiased.
+    fn expected(&self, state: &State<'_>, t: u32) -> Option<Expected> {
+        let belief = state.expected.as_ref()?;
+        let n = self.cell.policy.training()?.n;
+        let (truth, expected) = (state.truth.at(&state.probe.phi), belief.at(&state.probe.phi));
+        let scale = truth.variance + state.probe.noise;
+        let repeated = (n - 1 - belief.places() as u64) as f64 / (n - 1 - u64::from(t)) as f64;
+        Some(Expected {
+            signed: (expected.mean - truth.mean) / scale.sqrt(),
+            ratio: repeated * expected.variance / scale,
+        })
+    }
+
     fn measure(
         &self,
         state: &State<'_>,
@@ -284,15 +301,7 @@ impl<'a> CompactTrials<'a> {
                 // The estimators interpolate.
                 measured.observed = Some(Deviation::new(y - truth.mean, 0.0, scale));
             }
-            measured.expected = state.expected.as_ref().map(|expected| {
-                let (truth, expected) =
-                    (state.truth.at(&state.probe.phi), expected.at(&state.probe.phi));
-                let scale = truth.variance + state.probe.noise;
-                Expected {
-                    signed: (expected.mean - truth.mean) / scale.sqrt(),
-                    ratio: expected.variance / scale,
-                }
-            });
+            measured.expected = self.expected(state, t);
         }
         let noisy = self.prior.noise_variance > 0.0;
         Ok(Measurement {
