@@ -139,7 +139,8 @@ impl Plot<'_> {
     }
 
     /// How far right each series is drawn of where it is: apart where intervals would hide each
-    /// other and the x values leave room for it, otherwise not at all.
+    /// other and the x values leave room for it, otherwise not at all. Nor where there is a curve: points that lie on
+    /// it would seem to lie beside it.
     fn shifts(&self, panel: &Panel) -> Vec<f64> {
         let bars = |series: &Series| {
             series.look != Look::Band && series.points.iter().any(|point| point.interval.is_some())
@@ -157,7 +158,9 @@ impl Plot<'_> {
         xs.sort_by(f64::total_cmp);
         xs.dedup();
         let tightest = xs.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::MAX, super::smaller);
-        let step = if tightest > APART * 2.0 * several as f64 { APART } else { 0.0 };
+        let curve = panel.series.iter().any(|series| series.look == Look::Line);
+        let apart = !curve && tightest > APART * 2.0 * several as f64;
+        let step = if apart { APART } else { 0.0 };
         let mut rank = 0.0;
         let mut shift = |series: &Series| {
             if !bars(series) {

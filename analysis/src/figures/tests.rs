@@ -1,7 +1,7 @@
 //! What holds for every figure: well-formed, self-contained, finite, and the same every time.
 
 use super::scene::{Anchor, Area, Place, Shape, Text};
-use super::{Chart, Figure, Lines, fonts, samples, stress};
+use super::{Axis, Chart, Figure, Lines, Look, Panel, Point, Series, fonts, samples, stress};
 
 fn figures() -> Vec<Figure> {
     samples::all().into_iter().chain(stress::all()).collect()
@@ -187,4 +187,31 @@ fn tables_hold_what_is_drawn() {
     assert_eq!(audit[2], "Lemma 1,lemma1.mean,0,0,0.00003,0.05,confirmed");
     assert!(audit.iter().any(|row| row.starts_with("Theorem 4,\"theorem4.pi/step.f-tau and")));
     assert_eq!(audit.last().unwrap(), "Theorem 4,theorem4.pi,,,,0.05,undecided");
+}
+
+#[test]
+fn intervals_are_set_apart_but_not_from_a_curve() {
+    let series = |name: &str, look| {
+        let points = [1.0, 10.0, 100.0].map(|x| match look {
+            Look::Line => Point::new(x, 0.5),
+            _ => Point::with_interval(x, 0.5, 0.4, 0.6),
+        });
+        Series { name: name.to_owned(), look, points: points.to_vec() }
+    };
+    // Where the markers of the first series are.
+    let places = |series: &[Series]| -> Vec<String> {
+        let (x, y) = (Axis::log("t"), Axis::linear("coverage"));
+        let panel =
+            Panel { title: String::new(), x, y, series: series.to_vec(), references: vec![] };
+        let lines = Lines { panels: vec![panel], columns: 1, shared: true };
+        let [id, title, caption] = ["apart", "Apart", "sample"].map(str::to_owned);
+        let svg = Figure { id, title, caption, chart: Chart::Lines(lines) }.svg();
+        let markers = svg.split("<circle cx=\"").skip(1);
+        markers.take(3).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    };
+    let [a, b] = ["a", "b"].map(|name| series(name, Look::Markers));
+    let there = places(std::slice::from_ref(&a));
+    assert_eq!(there.len(), 3);
+    assert_ne!(places(&[a.clone(), b.clone()]), there);
+    assert_eq!(places(&[a, b, series("exact", Look::Line)]), there);
 }

@@ -56,7 +56,7 @@ fn figure(analysis: &Analysis, prior: usize, shown: &Shown<'_>) -> Option<Figure
         _ => "points chosen by the method",
     };
     let at = shown.at.map_or(String::new(), |at| format!(" at {at}"));
-    let columns = panels.len().min(3);
+    let columns = if panels.len() == 4 { 2 } else { panels.len().min(3) };
     let stem = format!("coverage-{}-{}", shown.claim.replace(['.', '/', '+'], "-"), shown.design);
     Some(Figure {
         id: id(analysis, prior, &stem),
