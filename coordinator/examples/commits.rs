@@ -1,6 +1,6 @@
 //! How fast the store is: durable shard commits per second, and payload bytes per second.
 //!
-//! `cargo run --release -p coordinator --example commits [FOLDER [LEDGER [STORE]]]`; the folder is made
+//! `target/release/examples/commits [FOLDER [LEDGER [STORE]]]` (CONTRIBUTING.md says how it is built); the folder is made
 //! below the current one by default, and removed. LEDGER is `sqlite` or the address of an empty PostgreSQL
 //! database, STORE an address such as s3://bucket/prefix, of which nothing is removed.
 

@@ -1,7 +1,7 @@
 //! How fast records go through the whole of it: leased, computed, streamed, durable.
 //!
-//! `cargo run --release --workspace --features tests/measure --example pipeline [FOLDER]` prints records per second with the smallest real
-//! trials, and how much of a bare loop's speed one worker reaches with trials of about a millisecond.
+//! `target/release/examples/pipeline [FOLDER]` (CONTRIBUTING.md says how it is built) prints records per second with the
+//! smallest real trials, and how much of a bare loop's speed one worker reaches with trials of about a millisecond.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -166,8 +166,13 @@ impl Runs<'_> {
     /// Runs replicates, given in ascending order, and hands over their records, in order of replicate
     /// and checkpoint.
     pub fn run(&self, replicates: impl IntoIterator<Item = u64>, sink: &mut impl FnMut(Record)) {
+        self.run_all(&mut replicates.into_iter(), sink);
+    }
+
+    /// The same for any replicates and any sink: one copy of the code, in this crate and as fast as it is compiled.
+    fn run_all(&self, replicates: &mut dyn Iterator<Item = u64>, sink: &mut dyn FnMut(Record)) {
         match self {
-            Self::Finite(trials) => trials.run(replicates, sink),
+            Self::Finite(trials) => trials.run_all(replicates, sink),
             Self::Compact(trials, checkpoints, cell) => {
                 for replicate in replicates {
                     let run = |out: &mut Vec<Record>| trials.run(replicate, &mut |r| out.push(r));

@@ -1,7 +1,6 @@
 //! The scheduling core alone: 10,000 workers, a million shards, a simulated clock.
 //!
-//! `cargo run --release --workspace --features tests/measure --example core_scale [WORKERS [SHARDS]]` prints what
-//! an event costs, how many shards a second that makes, and the memory of it. Workers have one or two
+//! `target/release/examples/core_scale [WORKERS [SHARDS]]` (CONTRIBUTING.md says how it is built) prints what an event costs, how many shards a second that makes, and the memory of it. Workers have one or two
 //! slots and speeds of their own, ask, beat and finish as real ones do, and some die and come back. It
 //! fails unless every trial becomes durable exactly once and no worker starves.
 

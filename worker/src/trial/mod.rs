@@ -182,6 +182,15 @@ impl<'a> Trials<'a> {
     /// Runs replicates, given in ascending order, and hands over their records, in order of replicate
     /// and checkpoint.
     pub fn run(&self, replicates: impl IntoIterator<Item = u64>, sink: &mut impl FnMut(Record)) {
+        self.run_all(&mut replicates.into_iter(), sink);
+    }
+
+    /// The same for any replicates and any sink: one copy of the code, in this crate and as fast as it is compiled.
+    pub(crate) fn run_all(
+        &self,
+        replicates: &mut dyn Iterator<Item = u64>,
+        sink: &mut dyn FnMut(Record),
+    ) {
         if self.lanes() == 1 {
             self.run_in_lanes::<1>(replicates, sink);
         } else {
@@ -189,13 +198,13 @@ impl<'a> Trials<'a> {
         }
     }
 
-    /// The same, one trial at a time.
+    /// [`Self::run`], one trial at a time.
     pub fn run_alone(
         &self,
         replicates: impl IntoIterator<Item = u64>,
         sink: &mut impl FnMut(Record),
     ) {
-        self.run_in_lanes::<1>(replicates, sink);
+        self.run_in_lanes::<1>(&mut replicates.into_iter(), sink);
     }
 
     /// How many trials run in lockstep: fewer where the domain is large, and one for the oracles.
@@ -209,14 +218,13 @@ impl<'a> Trials<'a> {
 
     fn run_in_lanes<const L: usize>(
         &self,
-        replicates: impl IntoIterator<Item = u64>,
-        sink: &mut impl FnMut(Record),
+        replicates: &mut dyn Iterator<Item = u64>,
+        sink: &mut dyn FnMut(Record),
     ) {
-        let mut replicates = replicates.into_iter();
         let mut group: Option<Lockstep<'_, L>> = None;
         let mut records = Vec::new();
         loop {
-            let live: Vec<u64> = replicates.by_ref().take(L).collect();
+            let live: Vec<u64> = (&mut *replicates).take(L).collect();
             let Some(&last) = live.last() else { return };
             // Lanes beyond the last replicate repeat it; their records are dropped.
             let lanes = std::array::from_fn(|lane| live.get(lane).copied().unwrap_or(last));
@@ -226,7 +234,7 @@ impl<'a> Trials<'a> {
                 Ok(ran) => group = Some(ran),
                 Err(_) if L > 1 => {
                     records.clear();
-                    self.run_in_lanes::<1>(live, sink);
+                    self.run_in_lanes::<1>(&mut live.into_iter(), sink);
                 }
                 Err(_) => {
                     records.clear();
