@@ -266,8 +266,9 @@ impl<'a> CompactTrials<'a> {
         }
     }
 
-    /// What the estimators are expected to be at the probe. Of t evaluations at s points the estimate of the variance
-    /// has the factor (N-1)/(N-1-t), and would need (N-1)/(N-1-s) to be unbiased.
+    /// What the estimators of the paper's section 4.2 are expected to be at the probe, which Lemma 3 claims to be mu_t
+    /// and k_t + sigma_bar^2. Of t evaluations at s points the estimate of the variance has the factor (N-1)/(N-1-t),
+    /// where (N-1)/(N-1-s) would be unbiased (docs/mathematics.md, "Bias").
     fn expected(&self, state: &State<'_>, t: u32) -> Option<Expected> {
         let belief = state.expected.as_ref()?;
         let n = self.cell.policy.training()?.n;
