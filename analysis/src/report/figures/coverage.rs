@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{MOST_PANELS, columns, id, of_prior, spread};
+use super::{MOST_PANELS, id, of_prior, spread};
 use crate::Analysis;
 use crate::figures::{Axis, Chart, Figure, Lines, Look, Panel, Point, Reference, Series};
 use crate::verdicts::VerdictRow;
@@ -56,7 +56,7 @@ fn figure(analysis: &Analysis, prior: usize, shown: &Shown<'_>) -> Option<Figure
         _ => "points chosen by the method",
     };
     let at = shown.at.map_or(String::new(), |at| format!(" at {at}"));
-    let columns = columns(panels.len());
+    let columns = if panels.len() == 4 { 2 } else { panels.len().min(3) };
     let stem = format!("coverage-{}-{}", shown.claim.replace(['.', '/', '+'], "-"), shown.design);
     Some(Figure {
         id: id(analysis, prior, &stem),

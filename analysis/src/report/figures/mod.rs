@@ -53,11 +53,6 @@ fn functions(cell: &DataCell) -> Option<u64> {
     cell.cell.policy.training().map(|training| training.n)
 }
 
-/// Panels side by side: three, but four are two rows of two.
-fn columns(panels: usize) -> usize {
-    if panels == 4 { 2 } else { panels.min(3) }
-}
-
 /// At most so many of a list, from its start to its end evenly.
 fn spread<T: Clone>(all: &[T], most: usize) -> Vec<T> {
     if all.len() <= most {

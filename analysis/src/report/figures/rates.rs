@@ -1,6 +1,6 @@
 //! What falls with N - T, with its fitted curve.
 
-use super::{MOST_PANELS, columns, spread};
+use super::{MOST_PANELS, spread};
 use crate::Analysis;
 use crate::figures::{Axis, Chart, Figure, Lines, Look, Panel, Point, Series};
 use crate::rates::{Against, Quantity, RateFit};
@@ -48,7 +48,7 @@ fn figure(
             against.name(),
             fits[0].theory
         ),
-        chart: Chart::Lines(Lines { columns: columns(panels.len()), panels, shared: false }),
+        chart: Chart::Lines(Lines { columns: panels.len().min(3), panels, shared: false }),
     })
 }
 
