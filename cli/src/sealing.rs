@@ -1,17 +1,18 @@
 //! From a finished study's shards to its dataset.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use analysis::dataset::{Reader, Selection, Source, merge, select};
 use analysis::seal::Detail as Recorded;
 use analysis::{CellDescription, Count, Manifest, PriorSummary, Rho, Scalar, Sealing, Shape};
-use anyhow::{Context, bail};
-use coordinator::server::{CellResults, Handle, Results, decode};
+use anyhow::{Context, anyhow, bail};
+use coordinator::server::{CellResults, Handle, Results, Unsound};
 use coordinator::store::{Held, StoredShard};
 use study::plan::{Detail, Plan, PlannedPrior};
 use study::rows::rows;
-use study::{Batch, CellId, StudyId};
+use study::{Batch, StudyId};
 use worker::golden;
 use worker::problem::Problem;
 
@@ -51,14 +52,38 @@ pub(crate) async fn dataset(
             return Ok(manifest);
         }
     }
-    let mut reader = handle.reader();
-    let read = move |cell, frame: &StoredShard| {
-        let payload = reader.read(frame)?.next().context("a frame has one payload")??;
-        Ok(decode(cell, &payload)?)
-    };
+    let (mut records, mut again) = (handle.records(&results), handle.records(&results));
     let folder = out.to_path_buf();
-    let sealed = tokio::task::spawn_blocking(move || write(&results, read, &priors, &folder));
+    let sealed = tokio::task::spawn_blocking(move || {
+        // A shard that should have records and has no batch at all is never read.
+        let empty = |(_, shard): &(_, &StoredShard)| shard.batches() == 0 && shard.row.records > 0;
+        let written = if results.live().any(|shard| empty(&shard)) {
+            Err(None)
+        } else {
+            let read = |shard: &StoredShard, at| Ok(records.batch(shard, at)?);
+            write(&results, read, &priors, &folder).map_err(Some)
+        };
+        written.map_err(|error| match again.unsound(&results) {
+            Ok(lost) if !lost.is_empty() => Lost(lost).into(),
+            Ok(_) => error.unwrap_or_else(|| anyhow!("the records have changed meanwhile")),
+            Err(unread) => error.unwrap_or_else(|| unread.into()),
+        })
+    });
     sealed.await.context("sealing stopped")?
+}
+
+/// Shards that are to be computed anew before a study can be sealed.
+#[derive(Debug)]
+pub(crate) struct Lost(pub(crate) Vec<Unsound>);
+
+impl std::error::Error for Lost {}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(lost) = self;
+        write!(f, "{} shards have lost records", lost.len())?;
+        lost.first().map_or(Ok(()), |first| write!(f, " (the first: {first})"))
+    }
 }
 
 /// Tells the coordinator that the dataset is where it stays: its segments are deleted.
@@ -94,15 +119,17 @@ fn family(plan: &Plan) -> analysis::manifest::Family {
     }
 }
 
-/// Seals results into a folder; `read` gives the batch of a shard of one frame.
+/// Seals results into a folder; `read` gives a batch of a shard by its number.
 pub(crate) fn write(
     results: &Results,
-    mut read: impl FnMut(CellId, &StoredShard) -> anyhow::Result<Batch>,
+    mut read: impl FnMut(&StoredShard, usize) -> anyhow::Result<Batch>,
     priors: &[PriorSummary],
     out: &Path,
 ) -> anyhow::Result<Manifest> {
     let plan = &results.plan;
-    let live = results.live().flat_map(frames).map(move |(cell, frame)| read(cell, &frame));
+    let batches =
+        results.live().flat_map(|(_, shard)| (0..shard.batches()).map(move |at| (shard, at)));
+    let live = batches.map(move |(shard, at)| read(shard, at));
     let live = live.map(|batch| batch.map_err(Source::from));
     let cells: Vec<CellDescription> =
         results.cells.iter().filter_map(|cell| describe(plan, cell)).collect();
@@ -130,24 +157,9 @@ pub(crate) fn write(
     Ok(analysis::seal(&sealing, merge(base, live), Some(counts))?)
 }
 
-/// The frames of a live shard, each as a shard of its own, so that one at a time is in memory.
-fn frames(
-    (cell, shard): (CellId, &StoredShard),
-) -> impl Iterator<Item = (CellId, StoredShard)> + use<'_> {
-    let places = match &shard.held {
-        Held::Live(places) => places.as_slice(),
-        Held::Sealed => &[],
-    };
-    places.iter().map(move |&place| {
-        let held = Held::Live(vec![place]);
-        (cell, StoredShard { row: shard.row.clone(), token: shard.token, held })
-    })
-}
-
 fn live_bytes(results: &Results) -> u64 {
     results
         .live()
-        .flat_map(frames)
         .map(|(_, shard)| match &shard.held {
             Held::Live(places) => places.iter().map(|place| u64::from(place.length)).sum(),
             Held::Sealed => 0,

@@ -144,6 +144,30 @@ fn sql(ledger: &Path, statement: &str) -> bool {
     done
 }
 
+/// As shards were kept whose batches had been dropped before their commit: in the ledger, with their number of records,
+/// and without one. A summary is to have some, nobody knows which.
+#[test]
+fn shards_that_lost_their_records_are_computed_anew() {
+    for detail in ["checkpoints", "summary"] {
+        let bench = Bench::new();
+        let study = STUDY.replace("replicates = 300", "replicates = 6000");
+        let detail = format!("seed = 7\ndetail = \"{detail}\"");
+        bench.write("study.toml", &study.replace("seed = 7", &detail));
+        let whole = bench.run("study.toml", "whole", &[]);
+        let run = start(&bench, "out");
+        until("records are written", || bytes(&segments(&bench, "out")) > 100_000);
+        run.kill();
+        let lose = "UPDATE shards SET places = x'' WHERE number IN \
+                    (SELECT number FROM shards WHERE records > 0 ORDER BY number LIMIT 1)";
+        if !sql(&ledger(&bench, "out"), lose) {
+            return;
+        }
+        let said = resumes(&bench, "out", &whole);
+        assert!(said.contains("1 shards have lost records"), "{said}");
+        assert!(said.contains("computed anew"), "{said}");
+    }
+}
+
 #[test]
 fn a_corrupted_ledger_says_how_to_recover() {
     let (bench, whole) = setup();

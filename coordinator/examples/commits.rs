@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use coordinator::store::{Error, LedgerAt, Options, RecordsAt, ShardRow, Storage, Store};
+use coordinator::store::{Error, LedgerAt, Options, RecordsAt, ShardRow, Storage, Store, Sum};
 use study::{CellId, StudyId};
 
 #[tokio::main]
@@ -63,8 +63,10 @@ async fn measure(
             tokio::spawn(async move {
                 while start.elapsed() < Duration::from_secs(5) {
                     let token = counter.fetch_add(1, Ordering::Relaxed);
-                    writer.append(token, payload.clone()).await?;
-                    writer.commit(token, row(study, token)).await?;
+                    let (row, mut draft) = (row(study, token), writer.draft(token));
+                    let sum = Sum { records: row.records, digest: row.digest };
+                    draft.append(payload.clone(), sum).await?;
+                    draft.commit(row, sum).await?;
                 }
                 Ok::<_, Error>(())
             })

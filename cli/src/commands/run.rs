@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,7 @@ use crate::outcome::{self, Counts, Output};
 use crate::part::{self, Part};
 use crate::place::folder;
 use crate::progress::Progress;
+use crate::sealing::Lost;
 use crate::{disk, sealing, signals};
 
 /// Run a study on this machine
@@ -124,6 +126,9 @@ impl Tuning {
 
 /// How long trials that run may go on after an interruption.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How often lost records are computed anew before the disk is blamed.
+const RECOMPUTED: u32 = 3;
 
 /// How often progress is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -260,22 +265,33 @@ impl Run<'_> {
                 return Err(error);
             }
         };
-        let stop = CancellationToken::new();
-        let mut workers = self.start_workers(coordinator.address, &token, &stop)?;
-        let outcome = self.watch(&handle, study, &mut workers, interrupted).await;
-        stop.cancel();
-        while workers.join_next().await.is_some() {}
-        let sealed = match outcome {
-            Ok(Outcome::Complete) => {
-                self.say("sealing ...");
-                let sealed = sealing::seal(&handle, study, priors, self.out).await;
-                sealed.and_then(|manifest| {
-                    outcome::keep_study_file(self.loaded, self.out).map(|()| manifest)
-                })
+        tokio::pin!(interrupted);
+        let mut again = 0;
+        let sealed = loop {
+            let stop = CancellationToken::new();
+            let mut workers = self.start_workers(coordinator.address, &token, &stop)?;
+            let outcome = self.watch(&handle, study, &mut workers, interrupted.as_mut()).await;
+            stop.cancel();
+            while workers.join_next().await.is_some() {}
+            let sealed = match outcome {
+                Ok(Outcome::Complete) => {
+                    self.say("sealing ...");
+                    sealing::seal(&handle, study, priors.clone(), self.out).await
+                }
+                Ok(outcome) => Err(CheckFailed(outcome.to_string()).into()),
+                Err(error) => Err(error),
+            };
+            let lost = sealed.as_ref().err().and_then(|error| error.downcast_ref::<Lost>());
+            let Some(lost) = lost.filter(|_| again < RECOMPUTED) else { break sealed };
+            again += 1;
+            eprintln!("regretta: {lost} and are computed anew");
+            if let Err(error) = handle.recompute(study, lost.0.clone()).await {
+                break Err(error.into());
             }
-            Ok(outcome) => Err(CheckFailed(outcome.to_string()).into()),
-            Err(error) => Err(error),
         };
+        let sealed = sealed.and_then(|manifest| {
+            outcome::keep_study_file(self.loaded, self.out).map(|()| manifest)
+        });
         drop(handle);
         if let Some(live) = live {
             live.let_go(study).await;
@@ -343,12 +359,11 @@ impl Run<'_> {
         handle: &Handle,
         study: StudyId,
         workers: &mut JoinSet<Result<client::Summary, client::Error>>,
-        interrupted: impl Future<Output = ()>,
+        mut interrupted: Pin<&mut impl Future<Output = ()>>,
     ) -> anyhow::Result<Outcome> {
         let mut progress = Progress::new(self.arguments.quiet, self.loaded.plan.evidence);
         let mut looks = tokio::time::interval(LOOK);
         let mut last: Option<StudyStatus> = None;
-        tokio::pin!(interrupted);
         let outcome = handle.outcome(study);
         tokio::pin!(outcome);
         let ended = loop {

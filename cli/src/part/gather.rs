@@ -63,15 +63,15 @@ pub(crate) fn gather(folders: &[PathBuf]) -> anyhow::Result<Gathered> {
 }
 
 impl Gathered {
-    /// Reads the records of shards, each of one frame.
+    /// Reads the records of shards, batch by batch.
     pub(crate) fn reader(
         &self,
-    ) -> impl FnMut(CellId, &StoredShard) -> anyhow::Result<Batch> + use<> {
+    ) -> impl FnMut(&StoredShard, usize) -> anyhow::Result<Batch> + use<> {
         let files = self.files.clone();
         let mut open: HashMap<u64, File> = HashMap::new();
-        move |cell, shard| {
+        move |shard, at| {
             let Held::Live(places) = &shard.held else { bail!("parts are not sealed") };
-            let place = *places.first().context("a frame has a place")?;
+            let place = *places.get(at).context("a batch has a place")?;
             let path = &files[place.segment as usize];
             if open.len() >= OPEN && !open.contains_key(&place.segment) {
                 open.clear();
@@ -82,7 +82,7 @@ impl Gathered {
                     File::open(path).with_context(|| format!("cannot open {}", path.display()))?,
                 ),
             };
-            Ok(decode(cell, &log::batch(file, path, place)?)?)
+            Ok(decode(shard.row.cell, &log::batch(file, path, place)?)?)
         }
     }
 }
@@ -269,6 +269,7 @@ fn stored(plan: &Plan, cell: &PlannedCell, file: usize, shard: Shard) -> StoredS
             seconds: about.seconds,
         },
         token: 0,
+        kept: None,
         held: Held::Live(places.into_iter().map(place).collect()),
     }
 }

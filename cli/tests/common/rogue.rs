@@ -120,6 +120,7 @@ impl Rogue {
             records: batch.len() as u64,
             trials: lease.end - lease.first,
             seconds: 0.01,
+            ..v1::Finish::default()
         };
         (part, finish)
     }

@@ -11,9 +11,9 @@ use super::{LeaseEpoch, WorkerId};
 
 /// Something for the runtime to do. Commands of one event are carried out in their order.
 ///
-/// A lease ends with exactly one of `Acknowledge`, `Reject` and `Revoke`, or because its worker
-/// abandoned it. Only a lease that was superseded may see a `Reject` or further `Revoke`s after its
-/// first `Revoke`; messages about leases that are not held (any more) are answered likewise.
+/// A lease ends with exactly one of `Acknowledge`, `Reject`, `Revoke` and `Forget`, and one whose shard is being
+/// written only after `Committed` or `CommitFailed`. Only a lease that was superseded may see a `Reject`,
+/// a `Forget` or further `Revoke`s after its first `Revoke`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
     /// Lease a shard to a worker that asked.
@@ -32,6 +32,13 @@ pub enum Command {
     UnknownWorker {
         /// The sender.
         worker: WorkerId,
+    },
+    /// Tell a sender that it does not hold a lease that it named. Whoever does hold it is not concerned.
+    NotHeld {
+        /// The sender.
+        worker: WorkerId,
+        /// What it named.
+        epoch: LeaseEpoch,
     },
     /// Make a shard durable, then report `Committed` or `CommitFailed`.
     Commit {
@@ -64,6 +71,11 @@ pub enum Command {
         epoch: LeaseEpoch,
         /// Why.
         reason: Refusal,
+    },
+    /// A lease was given back by its worker: drop what was received.
+    Forget {
+        /// The lease.
+        epoch: LeaseEpoch,
     },
     /// Write down that a worker died with this range.
     RecordDeath {
@@ -179,8 +191,6 @@ pub struct Alarm {
 /// Why a lease is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The sender does not hold it: it expired, or belongs to another time or worker.
-    NotHeld,
     /// No heartbeat named it for as long as a lease lasts.
     Expired,
     /// The worker is gone.
@@ -204,7 +214,6 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotHeld => f.write_str("this worker does not hold this lease"),
             Self::Expired => f.write_str("the lease expired"),
             Self::Disconnected => f.write_str("the worker is gone"),
             Self::Superseded => f.write_str("another worker was faster"),

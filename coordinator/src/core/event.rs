@@ -72,6 +72,11 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// A worker came back under another id, and has dropped what it held.
+    Replaced {
+        /// The id that it had.
+        worker: WorkerId,
+    },
     /// A worker is known to be gone. A connection that broke is not enough: workers reconnect.
     Disconnected {
         /// The worker.

@@ -22,9 +22,9 @@
 //! | a range is leased once, or twice where an idle worker copies a straggler; a check is leased once | `cell`, `checks` |
 //! | no shard crosses a batch; nothing beyond one batch of lookahead is leased | `cell` |
 //! | the first result of a range is written, others are compared with it | `results` |
-//! | only the worker that was granted an epoch can finish it, and only once | `results` |
+//! | only the worker that was granted an epoch can extend, finish or abandon it, and finish it only once | `results`, `mod` |
 //! | epochs increase strictly; a new life of the coordinator starts above all of the last | `granting`, the ledger's restart counter |
-//! | what is being written neither expires nor is leased again until it is known to have failed | `lease` |
+//! | what is being written neither expires, nor is given back or leased again, until it is known to have failed | `lease`, `mod` |
 //! | a closed cell has no work in any hand beyond its stop, and its stop is a function of its trials | `results`, `stopping` |
 //! | a worker works on one range at most that killed a worker before | `granting`, `worker` |
 //! | queues and totals agree with the cells | `study` |
@@ -131,6 +131,7 @@ impl Core {
                 self.workers.contact(worker, self.now);
                 self.abandoned(worker, epoch);
             }
+            Event::Replaced { worker } => self.replaced(worker),
             Event::Disconnected { worker } => self.disconnected(worker),
             Event::Drain { worker } => self.workers.drain(worker),
             Event::Cancel { study } => self.cancel(study),
@@ -197,7 +198,10 @@ impl Core {
                 }
                 Some(Stage::Committing { .. }) => continue,
                 Some(Stage::Superseded { .. }) => Refusal::Superseded,
-                None => Refusal::NotHeld,
+                None => {
+                    self.out.push(Command::NotHeld { worker, epoch });
+                    continue;
+                }
             };
             self.out.push(Command::Revoke { worker, epoch, reason });
         }
@@ -206,8 +210,20 @@ impl Core {
     fn abandoned(&mut self, worker: WorkerId, epoch: LeaseEpoch) {
         let lease = self.leases.held(worker, epoch);
         if lease.is_some_and(|lease| !matches!(lease.stage, Stage::Committing { .. })) {
+            self.out.push(Command::Forget { epoch });
             self.end(epoch, None);
         }
+    }
+
+    fn replaced(&mut self, worker: WorkerId) {
+        let Some(state) = self.workers.get(worker) else { return };
+        // Shards that are being written are in nobody's hands.
+        let leases: Vec<LeaseEpoch> = state.leases.iter().copied().collect();
+        for epoch in leases {
+            self.out.push(Command::Forget { epoch });
+            self.end(epoch, None);
+        }
+        self.workers.remove(worker);
     }
 
     fn disconnected(&mut self, worker: WorkerId) {

@@ -20,7 +20,7 @@ pub(super) struct Report {
 impl Core {
     pub(super) fn finished(&mut self, worker: WorkerId, epoch: LeaseEpoch, report: Report) {
         let Some(lease) = self.leases.held(worker, epoch).cloned() else {
-            self.out.push(Command::Reject { worker, epoch, reason: Refusal::NotHeld });
+            self.out.push(Command::NotHeld { worker, epoch });
             return;
         };
         match &lease.stage {

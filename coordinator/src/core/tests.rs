@@ -136,9 +136,7 @@ fn a_shard_is_granted_written_acknowledged_and_the_study_done() {
 fn only_the_holder_can_finish_and_only_while_it_holds() {
     let mut core = with_one_cell(no_checks(), 8);
     let grant = core.ask(1, 1).remove(0);
-    let refused = |commands: Vec<Command>| {
-        matches!(commands[..], [Command::Reject { reason: Refusal::NotHeld, .. }])
-    };
+    let refused = |commands: Vec<Command>| matches!(commands[..], [Command::NotHeld { .. }]);
     assert!(refused(core.finish(2, &grant, 7)), "another worker's lease");
     core.wait(31);
     let again = core.ask(2, 1);
@@ -160,7 +158,7 @@ fn heartbeats_keep_a_lease_and_name_what_is_not_held() {
         assert!(core.feed(Event::Heartbeat { worker, leases: vec![grant.epoch] }).is_empty());
     }
     let unknown = core.feed(Event::Heartbeat { worker, leases: vec![LeaseEpoch(7)] });
-    assert!(matches!(unknown[..], [Command::Revoke { reason: Refusal::NotHeld, .. }]));
+    assert!(matches!(unknown[..], [Command::NotHeld { epoch: LeaseEpoch(7), .. }]));
     let unknown = core.feed(Event::Heartbeat { worker: WorkerId(9), leases: vec![] });
     assert_eq!(unknown, [Command::UnknownWorker { worker: WorkerId(9) }]);
 }

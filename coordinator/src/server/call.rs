@@ -4,15 +4,21 @@ use proto::v1;
 use study::StudyId;
 use study::tally::Tally;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Definition, SubmitError};
-use super::results::Results;
+use super::inflow::Received;
+use super::results::{Results, Unsound};
 use crate::core::{Grant, LeaseEpoch, WorkerId};
 use crate::store;
 
-/// Where a worker's stream hears what has become of its shards: at most one reply per lease, so that
-/// leases bound it.
-pub(super) type Replies = mpsc::UnboundedSender<v1::RecordReply>;
+/// A worker's record stream, as the engine sees it.
+pub(super) struct RecordStream {
+    /// What has become of the worker's shards. Bounded: who does not read has to register again.
+    pub(super) replies: mpsc::Sender<v1::RecordReply>,
+    /// Ends it.
+    pub(super) end: CancellationToken,
+}
 
 /// A request to the engine.
 pub(super) enum Call {
@@ -33,10 +39,15 @@ pub(super) enum Call {
         leases: Vec<LeaseEpoch>,
         reply: oneshot::Sender<Option<Vec<(LeaseEpoch, String)>>>,
     },
-    /// A worker's record stream is open.
+    /// Whether a worker is registered.
+    Knows {
+        worker: WorkerId,
+        reply: oneshot::Sender<bool>,
+    },
+    /// A worker's record stream is open; the one before it ends.
     Open {
         worker: WorkerId,
-        replies: Replies,
+        stream: RecordStream,
         reply: oneshot::Sender<bool>,
     },
     Finish {
@@ -45,8 +56,8 @@ pub(super) enum Call {
         digest: [u8; 32],
         tally: Tally,
         trials: u64,
-        records: u64,
         seconds: f64,
+        received: Received,
     },
     Abandon {
         worker: WorkerId,
@@ -78,6 +89,12 @@ pub(super) enum Call {
     Results {
         study: StudyId,
         reply: oneshot::Sender<Result<Option<Results>, store::Error>>,
+    },
+    /// Records of a study's shards are lost.
+    Recompute {
+        study: StudyId,
+        lost: Vec<Unsound>,
+        reply: oneshot::Sender<Result<(), SubmitError>>,
     },
     /// The dataset of a study's plan is in place.
     Sealed {

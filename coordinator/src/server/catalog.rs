@@ -48,6 +48,7 @@ impl Definition {
 }
 
 /// A study that is known, and what its leases need.
+#[derive(Clone)]
 pub(super) struct Entry {
     pub(super) plan: Arc<Plan>,
     pub(super) revision: [u8; 32],
@@ -61,6 +62,8 @@ pub(super) struct Entry {
     pub(super) closed: BTreeMap<CellId, u64>,
     /// The dataset of this plan is in place.
     pub(super) sealed: bool,
+    /// What its users should know of.
+    pub(super) notes: Vec<String>,
 }
 
 impl Entry {
@@ -73,7 +76,13 @@ impl Entry {
         let contents = plan.cells.iter().map(|cell| Contents::of(&plan, cell)).collect();
         let revision = plan.revision();
         let (plan, closed) = (Arc::new(plan), BTreeMap::new());
-        Self { plan, revision, file_name, text, files, contents, closed, sealed: false }
+        let notes = Vec::new();
+        Self { plan, revision, file_name, text, files, contents, closed, sealed: false, notes }
+    }
+
+    /// The same study, with its cells open.
+    pub(super) fn opened_again(&self) -> Self {
+        Self { closed: BTreeMap::new(), sealed: false, ..self.clone() }
     }
 
     /// Whether all cells have all they need.

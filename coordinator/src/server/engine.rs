@@ -18,8 +18,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::call::{Call, LeaseAnswer, Replies};
+use super::call::{Call, LeaseAnswer, RecordStream};
 use super::catalog::Entry;
+use super::inflow::Received;
 use super::leases::Leases;
 use super::metrics::Metrics;
 use super::outcome::Outcome;
@@ -29,16 +30,29 @@ use crate::store::{self, Store, Writer};
 /// How often the core hears of time passing.
 const TICK: Duration = Duration::from_millis(250);
 
+/// What a worker hears of a lease that it names and does not hold.
+pub(super) const NOT_HELD: &str = "this worker does not hold this lease";
+
 /// What a session with a worker keeps.
 #[derive(Default)]
 struct Session {
-    replies: Option<Replies>,
+    stream: Option<RecordStream>,
+    /// Leases that are over, until the worker's next heartbeat.
     revoked: Vec<(LeaseEpoch, String)>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.stream {
+            stream.end.cancel();
+        }
+    }
 }
 
 /// The end of something that took time.
 enum Done {
     Committed { epoch: LeaseEpoch, records: u64, trials: u64, result: Result<(), store::Error> },
+    NotWanted { epoch: LeaseEpoch, reason: String },
     Noted(Result<(), store::Error>),
 }
 
@@ -56,8 +70,8 @@ pub(super) struct Engine {
     leases: Leases,
     sessions: HashMap<WorkerId, Session>,
     pending: Pending,
-    /// Records that a finished lease has, until its commit.
-    records: HashMap<LeaseEpoch, u64>,
+    /// What came of the lease that is being finished.
+    received: Option<Received>,
     outcomes: watch::Sender<BTreeMap<StudyId, Outcome>>,
     pub(super) metrics: Arc<Metrics>,
     started: Instant,
@@ -65,7 +79,11 @@ pub(super) struct Engine {
     draining: bool,
     /// Answers to the lease request that is being handled.
     grants: Vec<(Grant, [u8; 32])>,
+    /// Leases that the call that is being handled named without holding them.
+    not_held: Vec<LeaseEpoch>,
     unknown: bool,
+    /// Workers that do not read what they are told.
+    deaf: Vec<WorkerId>,
 }
 
 impl Engine {
@@ -87,14 +105,16 @@ impl Engine {
             leases,
             sessions: HashMap::new(),
             pending: Pending::new(),
-            records: HashMap::new(),
+            received: None,
             outcomes,
             metrics,
             started: Instant::now(),
             quiescing: Vec::new(),
             draining: false,
             grants: Vec::new(),
+            not_held: Vec::new(),
             unknown: false,
+            deaf: Vec::new(),
         }
     }
 
@@ -115,6 +135,7 @@ impl Engine {
                     self.forget_sessions();
                 }
             }
+            self.dismiss_deaf();
             self.metrics.calls.set(calls.len() as u64);
             self.measure();
             self.answer_quiescing();
@@ -135,6 +156,7 @@ impl Engine {
     }
 
     async fn call(&mut self, call: Call) {
+        self.not_held.clear();
         match call {
             Call::Register { name, slots, previous, reply } => {
                 let worker = self.register(name, slots, previous);
@@ -145,24 +167,25 @@ impl Engine {
                 if let Err(LeaseAnswer::Granted { grants, .. }) = reply.send(answer) {
                     for (grant, _) in grants {
                         let reason = "its worker did not wait for it".to_owned();
-                        self.abandon(worker, grant.epoch, reason);
+                        self.tell(Event::Abandoned { worker, epoch: grant.epoch, reason });
                     }
                 }
             }
             Call::Heartbeat { worker, leases, reply } => {
                 _ = reply.send(self.heartbeat(worker, leases));
             }
-            Call::Open { worker, replies, reply } => {
-                let session = self.sessions.get_mut(&worker);
-                let known = session.map(|session| session.replies = Some(replies)).is_some();
-                _ = reply.send(known);
+            Call::Knows { worker, reply } => {
+                _ = reply.send(self.sessions.contains_key(&worker));
             }
-            Call::Finish { worker, epoch, digest, tally, trials, records, seconds } => {
-                self.records.insert(epoch, records);
+            Call::Open { worker, stream, reply } => _ = reply.send(self.open(worker, stream)),
+            Call::Finish { worker, epoch, digest, tally, trials, seconds, received } => {
+                self.received = Some(received);
                 self.tell(Event::Finished { worker, epoch, digest, tally, trials, seconds });
+                // What was not committed is forgotten.
+                self.received = None;
             }
             Call::Abandon { worker, epoch, reason } => {
-                self.abandon(worker, epoch, reason);
+                self.tell(Event::Abandoned { worker, epoch, reason });
             }
             Call::Drain { worker } => self.tell(Event::Drain { worker }),
             Call::Quiesce { reply } => {
@@ -176,12 +199,8 @@ impl Engine {
     /// Registers a worker. One that lost its connection has dropped what it held: that goes back,
     /// and is not counted as a death.
     fn register(&mut self, name: String, slots: u32, previous: Option<WorkerId>) -> WorkerId {
-        if let Some(previous) = previous.filter(|previous| self.sessions.contains_key(previous)) {
-            for epoch in self.leases.of_worker(previous) {
-                self.abandon(previous, epoch, "its worker had to reconnect".to_owned());
-            }
-            self.tell(Event::Disconnected { worker: previous });
-            self.sessions.remove(&previous);
+        if let Some(previous) = previous {
+            self.replace(previous);
         }
         // Random, so that no worker can speak for another; never twice, over restarts too.
         let worker = WorkerId(random_id());
@@ -189,6 +208,30 @@ impl Engine {
         tracing::info!(%worker, name, slots, "a worker registered");
         self.tell(Event::Register { worker, name, slots });
         worker
+    }
+
+    /// A worker starts over, whether it knows it yet or not.
+    fn replace(&mut self, worker: WorkerId) {
+        if self.sessions.remove(&worker).is_some() {
+            self.tell(Event::Replaced { worker });
+        }
+    }
+
+    /// A worker has one stream: what it sends on an earlier one is not read any more.
+    fn open(&mut self, worker: WorkerId, stream: RecordStream) -> bool {
+        let Some(session) = self.sessions.get_mut(&worker) else { return false };
+        if let Some(before) = session.stream.replace(stream) {
+            before.end.cancel();
+        }
+        true
+    }
+
+    /// Who does not read is not waited for, and what it should hear does not pile up.
+    fn dismiss_deaf(&mut self) {
+        for worker in std::mem::take(&mut self.deaf) {
+            tracing::warn!(%worker, "a worker does not read its replies, and has to register again");
+            self.replace(worker);
+        }
     }
 
     fn lease(&mut self, worker: WorkerId, wanted: u32) -> LeaseAnswer {
@@ -219,26 +262,10 @@ impl Engine {
             self.sessions.remove(&worker);
             return None;
         }
-        Some(std::mem::take(&mut session.revoked))
-    }
-
-    /// A worker gives a lease back; one that it does not hold stays with whoever holds it.
-    fn abandon(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: String) {
-        if self.leases.of(worker, epoch).is_none() {
-            return;
-        }
-        self.end(epoch);
-        self.tell(Event::Abandoned { worker, epoch, reason });
-    }
-
-    /// Forgets a lease and the records that came under it. A copy that was revoked and then expires
-    /// ends once.
-    fn end(&mut self, epoch: LeaseEpoch) {
-        self.records.remove(&epoch);
-        if self.leases.remove(epoch).is_some() {
-            self.metrics.retries.add(1);
-            self.writer.discard(epoch.0);
-        }
+        let mut ended = std::mem::take(&mut session.revoked);
+        let not_held = std::mem::take(&mut self.not_held).into_iter();
+        ended.extend(not_held.map(|epoch| (epoch, NOT_HELD.to_owned())));
+        Some(ended)
     }
 
     /// Waits for all that is being written.

@@ -1,5 +1,7 @@
-//! A study grows while its dataset is being written.
+//! A study is complete, and then it is not: it grows while its dataset is being written, or has lost records.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use proto::v1::StudyState;
@@ -7,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use worker::client;
 
 use super::takeover::{config, definition, work};
-use super::{Coordinator, Definition, Outcome};
-use crate::store::Storage;
+use super::{Coordinator, Definition, Outcome, Results};
+use crate::store::{Held, Storage, segment};
 
 fn of(replicates: u64) -> Definition {
     let all = definition();
@@ -42,6 +44,50 @@ async fn what_grew_while_it_was_sealed_is_sealed_again() {
     assert_eq!(grown.sealed().count(), 0, "the dataset of before is not that of this plan");
     handle.sealed(&grown.plan, [0; 32]).await.unwrap();
     assert_eq!(handle.status(study).await.unwrap().state(), StudyState::Done);
+    shutdown.cancel();
+    worker.await.unwrap().unwrap();
+    drop(handle);
+    coordinator.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_lost_is_computed_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let listen = ([127, 0, 0, 1], 0).into();
+    let ledger = dir.path().join("ledger");
+    let coordinator =
+        Coordinator::start(config(&ledger, Storage::default(), listen)).await.unwrap();
+    let (handle, shutdown) = (coordinator.handle(), CancellationToken::new());
+    let address = format!("http://{}", coordinator.address);
+    let worker = work("a", &address, &dir.path().join("files"));
+    let worker = tokio::spawn(client::run(worker, shutdown.clone()));
+    let study = handle.submit(of(500)).await.unwrap();
+    assert_eq!(handle.outcome(study).await, Outcome::Complete);
+    let results = handle.results(study).await.unwrap().unwrap();
+    let unsound = |results: Results| {
+        let mut records = handle.records(&results);
+        tokio::task::spawn_blocking(move || records.unsound(&results).unwrap())
+    };
+    // A bit of one shard's records, while the coordinator runs.
+    let (cell, shard) = results.live().nth(3).unwrap();
+    let Held::Live(places) = &shard.held else { panic!("{shard:?}") };
+    let path = segment::path(&ledger, places[0].segment);
+    let range = shard.row.range.clone();
+    let at = places[0].offset + 100;
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], at).unwrap();
+
+    let lost = unsound(results).await.unwrap();
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert_eq!((lost[0].cell, &lost[0].range), (cell, &range));
+    handle.recompute(study, lost).await.unwrap();
+    assert_eq!(handle.outcome(study).await, Outcome::Complete);
+    let results = handle.results(study).await.unwrap().unwrap();
+    let trials: u64 = results.cells.iter().map(|cell| cell.replicates).sum();
+    assert_eq!(trials, 500 * results.cells.len() as u64);
+    assert_eq!(unsound(results).await.unwrap(), []);
     shutdown.cancel();
     worker.await.unwrap().unwrap();
     drop(handle);

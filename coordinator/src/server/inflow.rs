@@ -3,18 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use study::batch::{Batch, DecodeError};
 use study::plan::Detail;
 use study::tally::Tally;
 use study::{CellId, Digest};
 
-use crate::core::{LeaseEpoch, WorkerId};
+use crate::store::{self, Draft, Sum};
 
-/// A lease that is held, as the runtime knows it.
+/// What a lease asks for.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
-    pub(super) epoch: LeaseEpoch,
-    pub(super) worker: WorkerId,
+pub(super) struct Terms {
     pub(super) cell: CellId,
     pub(super) range: Range<u64>,
     /// Compared, not stored.
@@ -46,37 +45,67 @@ pub(super) enum Mismatch {
     Digest,
 }
 
-/// The state of a lease's stream.
+/// Why a part is refused.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// What has come of a lease so far, on whichever stream. Dropped before its end, it is forgotten in the store too.
 pub(super) struct Inflow {
-    held: Arc<Held>,
+    terms: Terms,
+    draft: Draft,
     sequence: u64,
     records: u64,
     last: Option<(u64, u32)>,
     digest: Digest,
 }
 
+/// All records of a lease, to be committed.
+pub(super) struct Received {
+    pub(super) draft: Draft,
+    pub(super) sum: Sum,
+}
+
 /// What a worker says at the end of a lease.
 pub(super) struct Claimed {
+    /// The digest over all its records.
     pub(super) digest: [u8; 32],
+    /// The digest over the records sent, where these are not all.
+    pub(super) sent_digest: Option<[u8; 32]>,
     pub(super) records: u64,
     pub(super) trials: u64,
 }
 
 impl Inflow {
-    pub(super) fn new(held: Arc<Held>) -> Self {
-        Self { held, sequence: 0, records: 0, last: None, digest: Digest::new() }
+    pub(super) fn new(terms: Terms, draft: Draft) -> Self {
+        Self { terms, draft, sequence: 0, records: 0, last: None, digest: Digest::new() }
     }
 
-    /// Takes in one part; its bytes may be stored if it is in order.
-    pub(super) fn part(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), Mismatch> {
-        if self.held.check {
+    /// Takes in one part and stores it. Waits while the disk is behind.
+    pub(super) async fn part(&mut self, sequence: u64, batch: Bytes) -> Result<(), Refused> {
+        self.admit(sequence, &batch)?;
+        let sum = self.sum();
+        Ok(self.draft.append(batch, sum).await?)
+    }
+
+    fn sum(&self) -> Sum {
+        Sum { records: self.records, digest: self.digest.finish() }
+    }
+
+    /// Checks that a part is in order.
+    fn admit(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), Mismatch> {
+        if self.terms.check {
             return Err(Mismatch::Check);
         }
         if sequence != self.sequence {
             return Err(Mismatch::Sequence { expected: self.sequence, found: sequence });
         }
         let batch = Batch::decode(bytes)?;
-        if batch.cell() != self.held.cell {
+        if batch.cell() != self.terms.cell {
             return Err(Mismatch::Cell(batch.cell()));
         }
         for (&replicate, &t) in batch.replicates().iter().zip(batch.checkpoints()) {
@@ -94,7 +123,7 @@ impl Inflow {
     /// Whether a record may follow the last one. With summaries trials are left out, never records
     /// of a trial.
     fn is_due(&self, replicate: u64, t: u32) -> bool {
-        let checkpoints = &self.held.checkpoints;
+        let checkpoints = &self.terms.checkpoints;
         let first = checkpoints[0];
         match self.last {
             Some((current, at)) if Some(&at) != checkpoints.last() => {
@@ -102,16 +131,22 @@ impl Inflow {
                 replicate == current && Some(&t) == next
             }
             last => {
-                let due = last.map_or(self.held.range.start, |(current, _)| current + 1);
-                let skips = self.held.detail == Detail::Summary && replicate > due;
-                t == first && replicate < self.held.range.end && (replicate == due || skips)
+                let due = last.map_or(self.terms.range.start, |(current, _)| current + 1);
+                let skips = self.terms.detail == Detail::Summary && replicate > due;
+                t == first && replicate < self.terms.range.end && (replicate == due || skips)
             }
         }
     }
 
-    /// Checks that all of it came, and as it was sent.
-    pub(super) fn finish(&self, claimed: &Claimed, tally: &Tally) -> Result<(), Mismatch> {
-        let Held { range, checkpoints, rows, .. } = &*self.held;
+    /// All of it, if all of it came, and as it was sent.
+    pub(super) fn finish(self, claimed: &Claimed, tally: &Tally) -> Result<Received, Mismatch> {
+        self.require(claimed, tally)?;
+        let sum = self.sum();
+        Ok(Received { draft: self.draft, sum })
+    }
+
+    fn require(&self, claimed: &Claimed, tally: &Tally) -> Result<(), Mismatch> {
+        let Terms { range, checkpoints, rows, .. } = &self.terms;
         let trials = range.end - range.start;
         let count = |what, expected, found| {
             if expected == found { Ok(()) } else { Err(Mismatch::Count { what, expected, found }) }
@@ -123,16 +158,17 @@ impl Inflow {
         }
         count("records", self.records, claimed.records)?;
         let whole_trial = self.last.is_none_or(|(_, t)| Some(&t) == checkpoints.last());
-        if self.held.check {
+        if self.terms.check {
             return Ok(());
         }
-        if self.held.detail != Detail::Summary || !whole_trial {
+        if self.terms.detail != Detail::Summary || !whole_trial {
             count("records", trials * checkpoints.len() as u64, self.records)?;
         }
-        // A summary's digest is over all its trials, those left out included.
-        if self.held.detail != Detail::Summary && self.digest.finish() != claimed.digest {
-            return Err(Mismatch::Digest);
-        }
-        Ok(())
+        // A summary's own digest is over all its trials, those left out included.
+        let sent = match self.terms.detail {
+            Detail::Summary => claimed.sent_digest.ok_or(Mismatch::Digest)?,
+            _ => claimed.digest,
+        };
+        if self.digest.finish() == sent { Ok(()) } else { Err(Mismatch::Digest) }
     }
 }

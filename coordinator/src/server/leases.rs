@@ -1,39 +1,44 @@
-//! Leases that are held, shared between the engine, which grants and ends them, and the tasks that receive
-//! records.
+//! Leases that are held, for the tasks that receive their records.
+//!
+//! The core alone decides who holds a lease and until when: entries are put when it grants and removed when it says
+//! that a lease is over, and nothing else touches them. What has come of a lease belongs to the lease, not to the
+//! stream on which it came, and goes with it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::inflow::Held;
+use super::inflow::{Inflow, Terms};
 use crate::core::{LeaseEpoch, WorkerId};
+use crate::store::Draft;
 
-/// Leases that are held, for the tasks that receive records.
+/// A lease that is held.
+pub(super) struct Lease {
+    worker: WorkerId,
+    /// What has come of it; taken away once all of it is there.
+    pub(super) inflow: tokio::sync::Mutex<Option<Inflow>>,
+}
+
+/// All leases that are held.
 #[derive(Clone, Default)]
-pub(super) struct Leases(Arc<Mutex<HashMap<LeaseEpoch, Arc<Held>>>>);
+pub(super) struct Leases(Arc<Mutex<HashMap<LeaseEpoch, Arc<Lease>>>>);
 
 impl Leases {
     /// The lease, if this worker holds it.
-    pub(super) fn of(&self, worker: WorkerId, epoch: LeaseEpoch) -> Option<Arc<Held>> {
+    pub(super) fn of(&self, worker: WorkerId, epoch: LeaseEpoch) -> Option<Arc<Lease>> {
         let leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        leases.get(&epoch).filter(|held| held.worker == worker).cloned()
+        leases.get(&epoch).filter(|lease| lease.worker == worker).cloned()
     }
 
-    pub(super) fn put(&self, held: Held) {
+    pub(super) fn put(&self, epoch: LeaseEpoch, worker: WorkerId, terms: Terms, draft: Draft) {
+        let inflow = tokio::sync::Mutex::new(Some(Inflow::new(terms, draft)));
         let mut leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        leases.insert(held.epoch, Arc::new(held));
+        leases.insert(epoch, Arc::new(Lease { worker, inflow }));
     }
 
-    pub(super) fn remove(&self, epoch: LeaseEpoch) -> Option<Arc<Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&epoch)
-    }
-
-    /// All leases of a worker, oldest first.
-    pub(super) fn of_worker(&self, worker: WorkerId) -> Vec<LeaseEpoch> {
-        let leases = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut epochs: Vec<LeaseEpoch> =
-            leases.values().filter(|held| held.worker == worker).map(|held| held.epoch).collect();
-        epochs.sort_unstable();
-        epochs
+    /// Whether it was there. Records that came under it are forgotten, at the latest when the task that is busy with
+    /// one of them lets go.
+    pub(super) fn remove(&self, epoch: LeaseEpoch) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&epoch).is_some()
     }
 
     pub(super) fn len(&self) -> usize {

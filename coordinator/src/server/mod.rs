@@ -1,5 +1,7 @@
 //! The coordinator as a process part: scheduling core and store behind gRPC.
 
+#[cfg(test)]
+mod attacks;
 mod auth;
 mod call;
 mod catalog;
@@ -49,7 +51,7 @@ pub use catalog::{Contents, Definition, PlanError, SubmitError, cell_work};
 pub use fetch::Datasets;
 pub use metrics::Metrics;
 pub use outcome::Outcome;
-pub use results::{CellResults, ReadError, Results, decode};
+pub use results::{CellResults, ReadError, Records, Results, Unsound, decode};
 
 use auth::Guard;
 use call::Call;
@@ -60,7 +62,7 @@ use studies::StudyService;
 use workers::{WorkerService, ask};
 
 use crate::core::{Core, LeaseEpoch, Settings};
-use crate::store::{self, DamagedShard, Options, Reader, Recovered, Storage, Store};
+use crate::store::{self, DamagedShard, Medium, Options, Recovered, Storage, Store};
 
 /// Calls that may wait for the engine; beyond that callers wait.
 const CALLS: usize = 1024;
@@ -188,22 +190,23 @@ impl Coordinator {
         let address = listener.local_addr().map_err(refused)?;
         let standby = Standby::serve(&config, Arc::clone(&listener)).await?;
         tracing::info!(%address, "listening");
-        let opened = open(&config).await;
+        let opened = open(&config, None).await;
         standby.end().await;
         let mut running = Self::lead(config, opened?, listen::incoming(listener)).await?;
         running.address = address;
         Ok(running)
     }
 
-    /// The same over connections from anywhere, for tests over a simulated network.
+    /// The same on another disk and over connections from anywhere, for tests in a simulated world.
     pub async fn serve<IO>(
         config: Config,
+        medium: Option<Medium>,
         incoming: impl Stream<Item = io::Result<IO>> + Send + 'static,
     ) -> Result<Self, StartError>
     where
         IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
     {
-        let opened = open(&config).await?;
+        let opened = open(&config, medium).await?;
         Self::lead(config, opened, incoming).await
     }
 
@@ -313,9 +316,9 @@ impl Coordinator {
     }
 }
 
-async fn open(config: &Config) -> Result<(Store, Recovered), store::Error> {
+async fn open(config: &Config, medium: Option<Medium>) -> Result<(Store, Recovered), store::Error> {
     let options = Options { numerics: &config.numerics, version: &config.version };
-    Store::open_at(&config.dir, &config.storage, options).await
+    Store::open_on(&config.dir, &config.storage, options, medium).await
 }
 
 fn log_failure<E: std::fmt::Display>(what: &str, result: Result<(), E>) {
@@ -454,9 +457,15 @@ impl Handle {
         answer.unwrap_or(Err(store::Error::Closed))
     }
 
+    /// Has shards computed anew of which records are lost. The study is not complete until they are there.
+    pub async fn recompute(&self, study: StudyId, lost: Vec<Unsound>) -> Result<(), SubmitError> {
+        let answer = ask(&self.calls, |reply| Call::Recompute { study, lost, reply }).await;
+        answer.unwrap_or(Err(SubmitError::Stopped))
+    }
+
     /// Reads the records of live shards.
-    pub fn reader(&self) -> Reader {
-        self.store.reader()
+    pub fn records(&self, results: &Results) -> Records {
+        Records::new(self.store.reader(), results.plan.study.detail)
     }
 
     /// Counters and gauges.

@@ -1,13 +1,15 @@
 //! What a finished study has to seal: its cells, and where the records of their trials are.
 
+use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
-use study::CellId;
 use study::batch::{Batch, DecodeError};
-use study::plan::Plan;
+use study::plan::{Detail, Plan};
 use study::tally::Tally;
+use study::{CellId, Digest};
 
-use crate::store::{self, Held, StoredShard};
+use crate::store::{self, Held, Reader, StoredShard};
 
 /// The results of a study, in the order in which they are sealed.
 pub struct Results {
@@ -61,12 +63,103 @@ impl Results {
     }
 }
 
+/// A shard of which records are lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsound {
+    /// Its cell.
+    pub cell: CellId,
+    /// Its replicates.
+    pub range: Range<u64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cell, range, reason } = self;
+        write!(f, "cell {cell}, replicates {} to {}: {reason}", range.start, range.end)
+    }
+}
+
+/// Reads live shards batch by batch, in their order, and holds each against what was committed of it.
+pub struct Records {
+    reader: Reader,
+    detail: Detail,
+    count: u64,
+    digest: Digest,
+}
+
+impl Records {
+    pub(super) fn new(reader: Reader, detail: Detail) -> Self {
+        Self { reader, detail, count: 0, digest: Digest::new() }
+    }
+
+    /// A batch of a shard, by its number; those before it were read before.
+    pub fn batch(&mut self, shard: &StoredShard, at: usize) -> Result<Batch, ReadError> {
+        if at == 0 {
+            (self.count, self.digest) = (0, Digest::new());
+        }
+        let payload = self.reader.batch(shard, at).map_err(|error| match error {
+            store::Error::Damaged { .. } => unsound(shard, error.to_string()),
+            error => error.into(),
+        })?;
+        let batch = decode(shard.row.cell, &payload)?;
+        self.count += batch.len() as u64;
+        batch.feed(&mut self.digest);
+        if at + 1 == shard.batches() {
+            self.require(shard)?;
+        }
+        Ok(batch)
+    }
+
+    /// Checks that all that was committed of a shard has been read.
+    fn require(&self, shard: &StoredShard) -> Result<(), ReadError> {
+        let (found, due) = (self.count, shard.row.records);
+        if found != due {
+            return Err(unsound(shard, format!("{found} of {due} records are there")));
+        }
+        let all = (self.detail != Detail::Summary).then_some(shard.row.digest);
+        if shard.kept.or(all).is_some_and(|digest| digest != self.digest.finish()) {
+            return Err(unsound(shard, "its records do not have its digest".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// All live shards that do not add up; each is read.
+    pub fn unsound(&mut self, results: &Results) -> Result<Vec<Unsound>, ReadError> {
+        let mut found = Vec::new();
+        for (_, shard) in results.live() {
+            match self.sound(shard) {
+                Err(ReadError::Unsound(unsound)) => found.push(unsound),
+                result => result?,
+            }
+        }
+        Ok(found)
+    }
+
+    fn sound(&mut self, shard: &StoredShard) -> Result<(), ReadError> {
+        (self.count, self.digest) = (0, Digest::new());
+        for at in 0..shard.batches() {
+            self.batch(shard, at)?;
+        }
+        self.require(shard)
+    }
+}
+
+fn unsound(shard: &StoredShard, reason: String) -> ReadError {
+    let (cell, range) = (shard.row.cell, shard.row.range.clone());
+    ReadError::Unsound(Unsound { cell, range, reason })
+}
+
 /// Records that cannot be read back.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// From the disk.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// A shard does not add up.
+    #[error("records are lost: {0}")]
+    Unsound(Unsound),
     /// From what is there.
     #[error("a stored batch of cell {cell} is not one: {source}")]
     Decode {

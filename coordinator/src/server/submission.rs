@@ -10,7 +10,7 @@ use super::call::Call;
 use super::catalog::{Definition, Entry, Past, PlanError, SubmitError};
 use super::engine::Engine;
 use super::outcome::Outcome;
-use super::results::{CellResults, Results};
+use super::results::{CellResults, Results, Unsound};
 use crate::core::Event;
 use crate::store::{self, State, StoredStudy};
 
@@ -23,6 +23,9 @@ impl Engine {
             Call::List { reply } => _ = reply.send(self.summaries()),
             Call::Status { study, reply } => _ = reply.send(self.status(study)),
             Call::Results { study, reply } => _ = reply.send(self.results(study).await),
+            Call::Recompute { study, lost, reply } => {
+                _ = reply.send(self.recompute(study, &lost).await);
+            }
             Call::Sealed { study, revision, digest, reply } => {
                 _ = reply.send(self.sealed(study, revision, digest).await);
             }
@@ -163,6 +166,19 @@ impl Engine {
         self.note(async move { store.set_state(study, State::Cancelled, "").await });
         self.announce(study, Outcome::Cancelled);
         true
+    }
+
+    /// What is lost is dropped, noted and computed anew.
+    async fn recompute(&mut self, study: StudyId, lost: &[Unsound]) -> Result<(), SubmitError> {
+        let Some(entry) = self.studies.get(&study) else { return Ok(()) };
+        let mut entry = entry.opened_again();
+        for shard in lost {
+            tracing::error!(%study, %shard, "records are lost, and computed anew");
+            entry.notes.push(format!("computed anew: {shard}"));
+        }
+        let ranges: Vec<_> = lost.iter().map(|shard| (shard.cell, shard.range.clone())).collect();
+        self.store.give_up(study, &ranges).await?;
+        self.activate(entry, Quarantine::Kept).await
     }
 
     /// Whether the dataset of a study, as it is now, is in place.

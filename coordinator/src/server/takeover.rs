@@ -18,7 +18,7 @@ use tonic_health::pb::health_client::HealthClient;
 use worker::client;
 use worker::golden;
 
-use super::{Config, Coordinator, Datasets, Definition, Outcome, decode};
+use super::{Config, Coordinator, Datasets, Definition, Outcome};
 use crate::core::Settings;
 use crate::servers;
 use crate::store::{Bucket, RecordsAt, Storage, StoredShard, peek_at};
@@ -156,7 +156,7 @@ async fn is_serving(address: SocketAddr) -> Option<bool> {
 }
 
 /// All trials, each once, and every record as it was computed.
-fn complete(shards: &[StoredShard], mut reader: crate::store::Reader) -> BTreeMap<u64, usize> {
+fn complete(shards: &[StoredShard], mut records: super::Records) -> BTreeMap<u64, usize> {
     let plan = definition().plan().unwrap();
     let mut next: BTreeMap<CellId, u64> = plan.cells.iter().map(|cell| (cell.id, 0)).collect();
     let mut epochs = BTreeMap::new();
@@ -166,8 +166,8 @@ fn complete(shards: &[StoredShard], mut reader: crate::store::Reader) -> BTreeMa
         *due = row.range.end;
         *epochs.entry(shard.token >> 32).or_default() += 1;
         let mut digest = study::Digest::new();
-        for payload in reader.read(shard).unwrap() {
-            decode(row.cell, &payload.unwrap()).unwrap().feed(&mut digest);
+        for at in 0..shard.batches() {
+            records.batch(shard, at).unwrap().feed(&mut digest);
         }
         assert_eq!(digest.finish(), row.digest);
     }
@@ -220,8 +220,8 @@ async fn take_over(store: Option<(String, Vec<(&'static str, String)>)>, ledger:
     assert_eq!(is_serving(free).await, Some(true));
     let results = handle.results(study).await.unwrap().unwrap();
     let shards: Vec<StoredShard> = results.shards().map(|(_, shard)| shard.clone()).collect();
-    let reader = handle.reader();
-    let epochs = tokio::task::spawn_blocking(move || complete(&shards, reader)).await.unwrap();
+    let records = handle.records(&results);
+    let epochs = tokio::task::spawn_blocking(move || complete(&shards, records)).await.unwrap();
     assert_eq!(epochs.keys().copied().collect::<Vec<_>>(), [1, 2], "both leaders had a part");
     assert!(epochs[&1] >= BEFORE, "what was acknowledged is kept: {epochs:?}");
     shutdown.cancel();

@@ -1,29 +1,33 @@
 //! The service that workers call.
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use proto::convert::{self, Finish, Handed, Heartbeat, Part, Registered, Registration};
-use proto::limits::{MAX_BATCH_BYTES, MAX_CHUNK_BYTES, MAX_MESSAGE_BYTES};
+use proto::limits::{MAX_BATCH_BYTES, MAX_CHUNK_BYTES, MAX_LEASES, MAX_MESSAGE_BYTES};
 use proto::v1;
 use proto::v1::workers_server::Workers;
 use study::tally::Tally;
 use tokio::sync::{mpsc, oneshot};
-use tokio_stream::wrappers::{ReceiverStream, UnboundedReceiverStream};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::call::{Call, LeaseAnswer};
-use super::inflow::{Claimed, Inflow};
+use super::call::{Call, LeaseAnswer, RecordStream};
+use super::engine::NOT_HELD;
+use super::inflow::Claimed;
 use super::leases::Leases;
 use super::metrics::Metrics;
 use crate::core::{LeaseEpoch, WorkerId};
-use crate::store::{Store, Writer};
+use crate::store::Store;
 
-/// Replies about parts that may wait for a worker; beyond that its stream is not read on.
-const ACCEPTED_AHEAD: usize = 64;
+/// Replies to what came on a stream that may wait for its worker; beyond that the stream is not read on.
+const REPLIES_AHEAD: usize = 64;
+
+/// Replies about shards that may wait for their worker: what becomes of every lease that it may hold.
+const ENDS_AHEAD: usize = 2 * MAX_LEASES;
 
 /// How soon a worker asks again where work may appear at any moment, and where there is none.
 const SOON: Duration = Duration::from_millis(20);
@@ -75,6 +79,13 @@ impl WorkerService {
             )));
         }
         Ok(())
+    }
+
+    /// Only who takes part gets studies and their files.
+    async fn known(&self, worker: u64) -> Result<(), Status> {
+        let worker = WorkerId(worker);
+        let known = ask(&self.calls, |reply| Call::Knows { worker, reply }).await?;
+        if known { Ok(()) } else { Err(unknown()) }
     }
 
     async fn definition(&self, study: study::StudyId) -> Result<v1::StudyDefinition, Status> {
@@ -153,6 +164,7 @@ impl Workers for WorkerService {
         request: Request<v1::FetchStudyRequest>,
     ) -> Result<Response<v1::StudyDefinition>, Status> {
         let query = convert::StudyQuery::try_from(request.into_inner())?;
+        self.known(query.worker_id).await?;
         Ok(Response::new(self.definition(query.study).await?))
     }
 
@@ -163,6 +175,7 @@ impl Workers for WorkerService {
         request: Request<v1::FetchFileRequest>,
     ) -> Result<Response<Self::FetchFileStream>, Status> {
         let query = convert::FileQuery::try_from(request.into_inner())?;
+        self.known(query.worker_id).await?;
         let file = self.store.file(query.digest).await;
         let file = file.map_err(|error| Status::failed_precondition(error.to_string()))?;
         let chunks = (0..file.len()).step_by(MAX_CHUNK_BYTES).map(move |start| {
@@ -178,20 +191,12 @@ impl Workers for WorkerService {
         &self,
         request: Request<Streaming<v1::RecordStream>>,
     ) -> Result<Response<Self::StreamStream>, Status> {
-        let (accepted, accepted_replies) = mpsc::channel(ACCEPTED_AHEAD);
-        let (ended, ended_replies) = mpsc::unbounded_channel();
-        let reception = Reception {
-            service: self.clone(),
-            writer: self.store.writer(),
-            inflows: HashMap::new(),
-            accepted,
-            ended,
-        };
-        tokio::spawn(reception.run(request.into_inner()));
-        let replies = stream::select(
-            ReceiverStream::new(accepted_replies),
-            UnboundedReceiverStream::new(ended_replies).map(Ok),
-        );
+        let (replies, received) = mpsc::channel(REPLIES_AHEAD);
+        let (ends, ended) = mpsc::channel(ENDS_AHEAD);
+        let reception = Reception { service: self.clone(), replies };
+        tokio::spawn(reception.run(request.into_inner(), ends));
+        let replies =
+            stream::select(ReceiverStream::new(received), ReceiverStream::new(ended).map(Ok));
         Ok(Response::new(Box::pin(replies)))
     }
 
@@ -206,36 +211,41 @@ impl Workers for WorkerService {
     }
 }
 
-/// Receives the records of one worker.
+/// Receives the records of one worker. What has come of a lease is kept with the lease.
 struct Reception {
     service: WorkerService,
-    writer: Writer,
-    inflows: HashMap<LeaseEpoch, Inflow>,
-    accepted: mpsc::Sender<Result<v1::RecordReply, Status>>,
-    ended: mpsc::UnboundedSender<v1::RecordReply>,
+    replies: mpsc::Sender<Result<v1::RecordReply, Status>>,
 }
 
 impl Reception {
-    async fn run(mut self, mut messages: Streaming<v1::RecordStream>) {
-        let result = self.receive(&mut messages).await;
-        if let Err(status) = result {
+    async fn run(
+        self,
+        mut messages: Streaming<v1::RecordStream>,
+        ends: mpsc::Sender<v1::RecordReply>,
+    ) {
+        if let Err(status) = self.receive(&mut messages, ends).await {
             tracing::debug!(%status, "a record stream ended");
-            _ = self.accepted.send(Err(status)).await;
+            _ = self.replies.send(Err(status)).await;
         }
     }
 
-    async fn receive(&mut self, messages: &mut Streaming<v1::RecordStream>) -> Result<(), Status> {
+    async fn receive(
+        &self,
+        messages: &mut Streaming<v1::RecordStream>,
+        ends: mpsc::Sender<v1::RecordReply>,
+    ) -> Result<(), Status> {
         let Some(first) = messages.message().await? else { return Ok(()) };
         let Handed::Open { worker_id } = Handed::try_from(first)? else {
             return Err(Status::invalid_argument("a record stream begins with its worker's id"));
         };
-        let worker = WorkerId(worker_id);
-        let replies = self.ended.clone();
-        let open = |reply| Call::Open { worker, replies, reply };
-        if !ask(&self.service.calls, open).await? {
+        let (worker, end) = (WorkerId(worker_id), CancellationToken::new());
+        let stream = RecordStream { replies: ends, end: end.clone() };
+        if !ask(&self.service.calls, |reply| Call::Open { worker, stream, reply }).await? {
             return Err(unknown());
         }
-        while let Some(message) = messages.message().await? {
+        // Between messages only: what has been taken in is dealt with.
+        while let Some(message) = end.run_until_cancelled(messages.message()).await.transpose()? {
+            let Some(message) = message else { return Ok(()) };
             match Handed::try_from(message)? {
                 Handed::Open { .. } => {
                     return Err(Status::invalid_argument("a record stream is opened once"));
@@ -244,12 +254,11 @@ impl Reception {
                 Handed::Finish(finish) => self.finish(worker, finish).await?,
                 Handed::Abandon { lease, reason } => {
                     let epoch = LeaseEpoch(lease);
-                    self.inflows.remove(&epoch);
                     self.call(Call::Abandon { worker, epoch, reason }).await?;
                 }
             }
         }
-        Ok(())
+        Err(Status::aborted("this worker has opened another record stream, or registered anew"))
     }
 
     async fn call(&self, call: Call) -> Result<(), Status> {
@@ -257,79 +266,77 @@ impl Reception {
         self.service.calls.send(call).await.map_err(stopping)
     }
 
-    /// The state of a lease's records; `None` where the worker does not hold it (any more).
-    fn inflow(&mut self, worker: WorkerId, epoch: LeaseEpoch) -> Option<&mut Inflow> {
-        let Some(held) = self.service.leases.of(worker, epoch) else {
-            self.inflows.remove(&epoch);
-            return None;
+    async fn part(&self, worker: WorkerId, part: Part) -> Result<(), Status> {
+        let (epoch, bytes) = (LeaseEpoch(part.lease), part.batch.len() as u64);
+        let Some(lease) = self.service.leases.of(worker, epoch) else {
+            return self.too_late(worker, epoch).await;
         };
-        Some(self.inflows.entry(epoch).or_insert_with(|| Inflow::new(held)))
-    }
-
-    async fn part(&mut self, worker: WorkerId, part: Part) -> Result<(), Status> {
-        let epoch = LeaseEpoch(part.lease);
-        let Some(inflow) = self.inflow(worker, epoch) else {
-            self.too_late(worker, epoch);
-            return Ok(());
+        let mut inflow = lease.inflow.lock().await;
+        let Some(open) = inflow.as_mut() else {
+            drop(inflow);
+            return self.refuse(worker, epoch, "a part came after the end of its lease").await;
         };
-        if let Err(mismatch) = inflow.part(part.sequence, &part.batch) {
-            return self.refuse(worker, epoch, &mismatch.to_string()).await;
-        }
-        self.service.metrics.bytes.add(part.batch.len() as u64);
         // Waits while the disk is behind; the worker is then not read from, and waits too.
-        if let Err(error) = self.writer.append(epoch.0, part.batch).await {
-            return self.refuse(worker, epoch, &error.to_string()).await;
+        if let Err(refused) = open.part(part.sequence, part.batch).await {
+            *inflow = None;
+            drop(inflow);
+            return self.refuse(worker, epoch, &refused.to_string()).await;
         }
-        let reply = convert::Reply::Accepted { lease: part.lease, sequence: part.sequence };
-        let gone = |_| Status::cancelled("the worker is gone");
-        self.accepted.send(Ok(reply.into())).await.map_err(gone)
+        drop(inflow);
+        self.service.metrics.bytes.add(bytes);
+        self.reply(convert::Reply::Accepted { lease: part.lease, sequence: part.sequence }).await
     }
 
-    async fn finish(&mut self, worker: WorkerId, finish: Finish) -> Result<(), Status> {
+    async fn finish(&self, worker: WorkerId, finish: Finish) -> Result<(), Status> {
         let epoch = LeaseEpoch(finish.lease);
-        let Some(inflow) = self.inflow(worker, epoch) else {
-            self.too_late(worker, epoch);
-            return Ok(());
+        let Some(lease) = self.service.leases.of(worker, epoch) else {
+            return self.too_late(worker, epoch).await;
         };
-        let Finish { digest, records, trials, seconds, .. } = finish;
+        // Said again, it changes nothing: the answer comes when the shard is durable.
+        let Some(inflow) = lease.inflow.lock().await.take() else { return Ok(()) };
+        let Finish { digest, sent_digest, records, trials, seconds, .. } = finish;
         let checked = Tally::decode(&finish.tally).map_err(|error| error.to_string());
         let checked = checked.and_then(|tally| {
-            let claimed = Claimed { digest, records, trials };
-            inflow.finish(&claimed, &tally).map(|()| tally).map_err(|error| error.to_string())
+            let claimed = Claimed { digest, sent_digest, records, trials };
+            let received = inflow.finish(&claimed, &tally).map_err(|error| error.to_string())?;
+            Ok((tally, received))
         });
         match checked {
             Err(reason) => self.refuse(worker, epoch, &reason).await,
-            Ok(tally) => {
-                self.inflows.remove(&epoch);
+            Ok((tally, received)) => {
                 let finish =
-                    Call::Finish { worker, epoch, digest, tally, trials, records, seconds };
+                    Call::Finish { worker, epoch, digest, tally, trials, seconds, received };
                 self.call(finish).await
             }
         }
     }
 
-    /// What came is not what was leased: the lease ends, and the worker hears why.
+    /// What came is not what was leased: the lease ends, unless its shard is being written, and the worker hears why.
     async fn refuse(
-        &mut self,
+        &self,
         worker: WorkerId,
         epoch: LeaseEpoch,
         reason: &str,
     ) -> Result<(), Status> {
         tracing::warn!(%worker, lease = %epoch, reason, "records were refused");
-        self.inflows.remove(&epoch);
-        self.reject(epoch, reason);
+        self.reject(epoch, reason).await?;
         self.call(Call::Abandon { worker, epoch, reason: reason.to_owned() }).await
     }
 
     /// What came is of a lease that has ended, or that another holds.
-    fn too_late(&self, worker: WorkerId, epoch: LeaseEpoch) {
+    async fn too_late(&self, worker: WorkerId, epoch: LeaseEpoch) -> Result<(), Status> {
         tracing::debug!(%worker, lease = %epoch, "records came too late");
-        self.reject(epoch, "this worker does not hold this lease");
+        self.reject(epoch, NOT_HELD).await
     }
 
-    fn reject(&self, epoch: LeaseEpoch, reason: &str) {
+    async fn reject(&self, epoch: LeaseEpoch, reason: &str) -> Result<(), Status> {
         let reason = convert::reason(reason);
-        // A worker that is gone needs no answer.
-        _ = self.ended.send(convert::Reply::Rejected { lease: epoch.0, reason }.into());
+        self.reply(convert::Reply::Rejected { lease: epoch.0, reason }).await
+    }
+
+    /// Waits while the worker does not read: then it is not read from either.
+    async fn reply(&self, reply: convert::Reply) -> Result<(), Status> {
+        let gone = |_| Status::cancelled("the worker is gone");
+        self.replies.send(Ok(reply.into())).await.map_err(gone)
     }
 }

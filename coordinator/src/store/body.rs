@@ -74,6 +74,8 @@ pub(super) struct Commit {
     seconds: f64,
     #[prost(message, repeated, tag = "12")]
     places: Vec<Place>,
+    #[prost(bytes = "vec", tag = "13")]
+    kept: Vec<u8>,
 }
 
 /// The frames of a shard, as the ledger keeps them.
@@ -81,6 +83,16 @@ pub(super) struct Commit {
 pub(super) struct Places {
     #[prost(message, repeated, tag = "1")]
     pub(super) places: Vec<Place>,
+    /// The digest of their records; empty if an earlier version wrote them.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) kept: Vec<u8>,
+}
+
+impl Places {
+    /// What the ledger keeps.
+    pub(super) fn new(places: &[Place], kept: Option<[u8; 32]>) -> Self {
+        Self { places: places.to_vec(), kept: kept.map_or_else(Vec::new, Into::into) }
+    }
 }
 
 impl From<&StoredStudy> for Study {
@@ -118,8 +130,13 @@ impl Study {
 }
 
 impl Commit {
+    /// What a shard's row says.
+    pub(super) fn row(token: u64, row: &ShardRow) -> Self {
+        Self::new(token, row, Places::default())
+    }
+
     /// What a shard's commit frame says.
-    pub(super) fn new(token: u64, row: &ShardRow, places: Vec<Place>) -> Self {
+    pub(super) fn new(token: u64, row: &ShardRow, Places { places, kept }: Places) -> Self {
         Self {
             study: row.study.0.into(),
             cell: row.cell.0,
@@ -133,6 +150,7 @@ impl Commit {
             worker: row.worker.clone(),
             seconds: row.seconds,
             places,
+            kept,
         }
     }
 
@@ -149,7 +167,8 @@ impl Commit {
             worker: self.worker,
             seconds: self.seconds,
         };
-        Some(StoredShard { row, token: self.token, held: Held::Live(self.places) })
+        let kept = self.kept.try_into().ok();
+        Some(StoredShard { row, token: self.token, kept, held: Held::Live(self.places) })
     }
 }
 

@@ -15,12 +15,12 @@ use prost::Message as _;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::body::{self, Commit};
+use super::body::{self, Commit, Places};
 use super::error::Error;
 use super::frame::{HEAD, Kind, MAX_PAYLOAD};
 use super::ledger::{Candidate, Ledger};
 use super::lock::Lock;
-use super::row::{Committed, Place, ShardRow, State, StoredStudy};
+use super::row::{Committed, Place, ShardRow, State, StoredStudy, Sum};
 use super::segment::{self, Lost, Segments};
 use super::shelf::Shelf;
 use super::writer::{Change, Message, Reply};
@@ -38,7 +38,22 @@ const WAIT: Duration = Duration::from_micros(50);
 #[derive(Default)]
 struct Pending {
     places: Vec<Place>,
+    sum: Sum,
     failed: Option<Error>,
+}
+
+impl Pending {
+    /// Refuses a shard of which batches are missing, or that has others.
+    fn require(&mut self, row: &ShardRow, sum: Sum) {
+        if self.failed.is_none() && (self.sum != sum || sum.records != row.records) {
+            self.failed = Some(Error::Incomplete {
+                cell: row.cell,
+                range: row.range.clone(),
+                expected: row.records,
+                found: self.sum.records,
+            });
+        }
+    }
 }
 
 /// A shard whose batches are all there.
@@ -99,19 +114,25 @@ impl Committer {
         group: &mut Option<OwnedSemaphorePermit>,
     ) -> ControlFlow<()> {
         match message {
-            Message::Append { token, payload, room } => {
+            Message::Append { token, payload, sum, room } => {
                 hold(group, room);
-                self.append(token, &payload);
+                self.append(token, &payload, sum);
             }
-            Message::Commit { token, row, room, reply } => {
+            Message::Commit { token, row, sum, room, reply } => {
                 hold(group, room);
-                let pending = self.pending.remove(&token).unwrap_or_default();
+                let mut pending = self.pending.remove(&token).unwrap_or_default();
+                pending.require(&row, sum);
                 self.jobs.push(Job { token, row, pending, reply });
             }
             Message::Discard { token } => _ = self.pending.remove(&token),
             Message::Change { study, change, reply } => {
                 let mut result = self.change(study, &change).await;
-                if result.is_ok() && matches!(change, Change::Seal { .. } | Change::Forget { .. }) {
+                if result.is_ok()
+                    && matches!(
+                        change,
+                        Change::Seal { .. } | Change::Forget { .. } | Change::GiveUp { .. }
+                    )
+                {
                     result = self.prune().await;
                 }
                 answer(reply, result);
@@ -122,12 +143,16 @@ impl Committer {
         ControlFlow::Continue(())
     }
 
-    fn append(&mut self, token: u64, payload: &[u8]) {
+    fn append(&mut self, token: u64, payload: &[u8], sum: Sum) {
         if self.pending.get(&token).is_some_and(|pending| pending.failed.is_some()) {
             return;
         }
         match self.segments.stage(Kind::Payload, token, payload) {
-            Ok(place) => self.pending.entry(token).or_default().places.push(place),
+            Ok(place) => {
+                let pending = self.pending.entry(token).or_default();
+                pending.places.push(place);
+                pending.sum = sum;
+            }
             Err(failure) => {
                 let error = self.lose(*failure);
                 self.pending.entry(token).or_default().failed = Some(error);
@@ -229,6 +254,7 @@ impl Committer {
         match change {
             Change::Seal { cells, .. } => group.seal(id, cells).await?,
             Change::Forget { cell } => group.forget_cell(id, *cell).await?,
+            Change::GiveUp { shards } => group.give_up(id, shards).await?,
             Change::Put { .. } | Change::State { .. } => {}
         }
         group.commit().await?;
@@ -260,11 +286,13 @@ impl Committer {
 
 impl Job {
     fn candidate(&self) -> Candidate<'_> {
-        Candidate { token: self.token, row: &self.row, places: &self.pending.places }
+        let Pending { places, sum, .. } = &self.pending;
+        Candidate { token: self.token, row: &self.row, places, kept: Some(sum.digest) }
     }
 
     fn frame(&self) -> Vec<u8> {
-        Commit::new(self.token, &self.row, self.pending.places.clone()).encode_to_vec()
+        let Pending { places, sum, .. } = &self.pending;
+        Commit::new(self.token, &self.row, Places::new(places, Some(sum.digest))).encode_to_vec()
     }
 }
 
@@ -289,6 +317,7 @@ fn changed(
     match change {
         Change::State { state, reason } => (study.state, study.reason) = (*state, reason.clone()),
         Change::Seal { dataset, .. } => study.sealed = Some(*dataset),
+        Change::GiveUp { .. } => (study.state, study.reason) = (State::Active, String::new()),
         Change::Forget { .. } | Change::Put { .. } => {}
     }
     Some(study)

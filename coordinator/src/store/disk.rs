@@ -5,8 +5,18 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What a store writes its segments to.
+pub struct Medium {
+    /// Where they are made.
+    pub disk: Box<dyn Disk>,
+    /// The size beyond which a segment is not continued.
+    pub segment: u64,
+    /// Bytes that may wait for the disk.
+    pub room: usize,
+}
+
 /// Where segments are made.
-pub(super) trait Disk: Send {
+pub trait Disk: Send {
     /// A new, empty file that outlasts a crash.
     fn create(&mut self, path: &Path) -> io::Result<Box<dyn Log>>;
 
@@ -17,7 +27,7 @@ pub(super) trait Disk: Send {
 }
 
 /// A file that is only appended to.
-pub(super) trait Log: Send {
+pub trait Log: Send {
     /// Appends all of `bytes`, or fails after any part of them.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes what was appended durable. After a failure nothing is known about it, and a later
@@ -28,7 +38,7 @@ pub(super) trait Log: Send {
 }
 
 /// The real one.
-pub(super) struct FileSystem;
+pub struct FileSystem;
 
 impl Disk for FileSystem {
     fn create(&mut self, path: &Path) -> io::Result<Box<dyn Log>> {

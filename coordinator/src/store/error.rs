@@ -215,6 +215,23 @@ pub enum Error {
         /// The cell.
         cell: CellId,
     },
+    /// Records are missing, or there are others.
+    #[error(
+        "the records of cell {cell}, replicates {} to {} do not add up: {found} came, {expected} are due, \
+         or their digest differs; the shard is computed anew",
+        range.start,
+        range.end
+    )]
+    Incomplete {
+        /// The cell.
+        cell: CellId,
+        /// The replicates.
+        range: Range<u64>,
+        /// Records that the shard has.
+        expected: u64,
+        /// Records that are there.
+        found: u64,
+    },
     /// Not a range of replicates.
     #[error("replicates {} to {} are not a range", range.start, range.end)]
     BadRange {
@@ -346,6 +363,7 @@ impl Error {
             Self::Disagreement { .. }
                 | Self::Overlap { .. }
                 | Self::OtherCheckpoints { .. }
+                | Self::Incomplete { .. }
                 | Self::BadRange { .. }
                 | Self::UnknownStudy(_)
         )

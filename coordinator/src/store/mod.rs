@@ -30,12 +30,13 @@ mod recovery;
 mod remote;
 mod row;
 mod scan;
-mod segment;
+pub(crate) mod segment;
 mod shelf;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod writer;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -47,7 +48,6 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use committer::Committer;
-use disk::Disk;
 use error::At;
 use ledger::{Lead, Ledger};
 use lock::Lock;
@@ -57,6 +57,7 @@ use shelf::Shelf;
 use writer::Change;
 
 pub(crate) use dataset::names;
+pub use disk::{Disk, FileSystem, Log, Medium};
 pub use error::Error;
 pub use frame::MAX_PAYLOAD;
 pub use location::{Bucket, LedgerAt, LocationError, Postgres, RecordsAt, Storage};
@@ -64,9 +65,9 @@ pub use mount::shared;
 pub use reader::Reader;
 pub use row::{
     Check, Committed, DamagedShard, Death, Held, Place, SealedCell, ShardRow, State, StoredShard,
-    StoredStudy,
+    StoredStudy, Sum,
 };
-pub use writer::Writer;
+pub use writer::{Draft, Writer};
 
 /// What a store is opened with.
 #[derive(Clone, Copy, Debug)]
@@ -129,11 +130,12 @@ impl Store {
         Self::open_on(dir, storage, options, None).await
     }
 
-    async fn open_on(
+    /// The same on another medium than what the place asks for, for tests of disks that fail.
+    pub async fn open_on(
         dir: &Path,
         storage: &Storage,
         options: Options<'_>,
-        disk: Option<(Box<dyn Disk>, u64)>,
+        medium: Option<Medium>,
     ) -> Result<(Self, Recovered), Error> {
         let (folder, records) = (dir.to_path_buf(), storage.records.clone());
         let shelf = blocking(move || Shelf::open(&folder, &records)).await?;
@@ -143,8 +145,9 @@ impl Store {
         recovered.first_epoch = u64::from(origin.restarts) << 32;
         recovered.damaged = recovery::verify(&shelf, &ledger).await?;
         recovered.studies = ledger.studies().await?;
-        let disk = disk.unwrap_or_else(|| shelf.disk());
-        let mut segments = Segments::new(shelf.dir(), disk, origin, recovered.studies.clone());
+        let Medium { disk, segment, room } = medium.unwrap_or_else(|| shelf.medium());
+        let studies = recovered.studies.clone();
+        let mut segments = Segments::new(shelf.dir(), (disk, segment), origin, studies);
         let there = shelf.clone();
         let carried = blocking(move || {
             let last = there.list()?.last().copied();
@@ -155,7 +158,7 @@ impl Store {
         });
         let segments;
         (segments, recovered.torn_bytes) = carried.await?;
-        let store = Self::start(shelf, segments, ledger, lead, lock.map(Arc::new))?;
+        let store = Self::start(shelf, segments, room, ledger, lead, lock.map(Arc::new))?;
         store.writer.prune().await?;
         Ok((store, recovered))
     }
@@ -163,11 +166,12 @@ impl Store {
     fn start(
         shelf: Shelf,
         segments: Segments,
+        room: usize,
         ledger: Ledger,
         lead: Option<Lead>,
         lock: Option<Arc<Lock>>,
     ) -> Result<Self, Error> {
-        let (writer, messages) = Writer::new();
+        let (writer, messages) = Writer::new(room);
         let task = Committer::new(shelf.clone(), segments, ledger.clone(), lock.clone());
         let runtime = Handle::current();
         let thread = std::thread::Builder::new()
@@ -218,6 +222,15 @@ impl Store {
     /// Drops a cell's shards, deaths and checks, because its checkpoints are others now.
     pub async fn forget_cell(&self, study: StudyId, cell: CellId) -> Result<(), Error> {
         self.writer.change(study, Change::Forget { cell }).await
+    }
+
+    /// Drops shards of which records are lost; there is work again.
+    pub async fn give_up(
+        &self,
+        study: StudyId,
+        shards: &[(CellId, Range<u64>)],
+    ) -> Result<(), Error> {
+        self.writer.change(study, Change::GiveUp { shards: shards.to_vec() }).await
     }
 
     /// Notes that a dataset holds every shard of the cells below their number of replicates. All

@@ -37,6 +37,14 @@ impl Reader {
         }
     }
 
+    /// One batch of a live shard.
+    pub fn batch(&mut self, shard: &StoredShard, at: usize) -> Result<Bytes, Error> {
+        match &shard.held {
+            Held::Live(places) => self.frame(shard.token, places[at]),
+            Held::Sealed => Err(Error::Sealed),
+        }
+    }
+
     /// Whether every batch of a shard is there and as it was written.
     pub(super) fn verify(&mut self, shard: &StoredShard) -> Result<(), Error> {
         match &shard.held {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use bytes::Bytes;
-use study::{CellId, StudyId};
+use study::{CellId, Digest, StudyId};
 
 /// A finished shard, without its records. The tally is opaque here.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,21 @@ pub struct ShardRow {
     pub worker: String,
     /// How long that took.
     pub seconds: f64,
+}
+
+/// What records add up to: those of a shard, or of its batches so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sum {
+    /// How many there are.
+    pub records: u64,
+    /// The digest of their values.
+    pub digest: [u8; 32],
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { records: 0, digest: Digest::new().finish() }
+    }
 }
 
 /// Where one frame of a shard's records lies.
@@ -59,8 +74,21 @@ pub struct StoredShard {
     pub row: ShardRow,
     /// The lease it was computed under.
     pub token: u64,
+    /// The digest of the records that are kept: of a summary not that of the row. None where they are sealed, or an
+    /// earlier version kept them.
+    pub kept: Option<[u8; 32]>,
     /// Where its records are.
     pub held: Held,
+}
+
+impl StoredShard {
+    /// How many batches are in segments.
+    pub fn batches(&self) -> usize {
+        match &self.held {
+            Held::Live(places) => places.len(),
+            Held::Sealed => 0,
+        }
+    }
 }
 
 /// What a commit did.

@@ -220,7 +220,7 @@ pub(super) fn epoch(number: u64) -> u32 {
 }
 
 /// A segment's file.
-pub(super) fn path(dir: &Path, number: u64) -> PathBuf {
+pub(crate) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join("segments").join(name(number))
 }
 

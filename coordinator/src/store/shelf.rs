@@ -10,13 +10,14 @@ use std::sync::Arc;
 use rand::TryRng;
 use rand::rngs::SysRng;
 
-use super::disk::{Disk, FileSystem, publish};
+use super::disk::{Disk, FileSystem, Medium, publish};
 use super::error::{At, Error};
 use super::frame::{HEAD, HEADER};
 use super::location::RecordsAt;
 use super::remote::{Objects, Remote};
 use super::scan::Scan;
 use super::segment;
+use super::writer::ROOM;
 
 /// Objects are put whole, and read whole.
 const OBJECT_SIZE: u64 = 32 << 20;
@@ -61,12 +62,13 @@ impl Shelf {
         &self.dir
     }
 
-    /// How segments are written, and their size.
-    pub(super) fn disk(&self) -> (Box<dyn Disk>, u64) {
-        match &self.remote {
+    /// How segments are written.
+    pub(super) fn medium(&self) -> Medium {
+        let (disk, segment): (Box<dyn Disk>, u64) = match &self.remote {
             Some(remote) => (Box::new(Objects(Arc::clone(remote))), OBJECT_SIZE),
             None => (Box::new(FileSystem), segment::SIZE),
-        }
+        };
+        Medium { disk, segment, room: ROOM }
     }
 
     /// What people know the place by.

@@ -47,6 +47,8 @@ pub struct Finish {
     pub lease: u64,
     /// The digest over all its records.
     pub digest: [u8; 32],
+    /// The digest over the records sent, where these are not all.
+    pub sent_digest: Option<[u8; 32]>,
     /// An encoded tally, within the limits.
     pub tally: Bytes,
     /// Records sent.
@@ -104,10 +106,17 @@ impl From<Handed> for v1::RecordStream {
             Handed::Part(Part { lease, sequence, batch }) => {
                 StreamMessage::Part(v1::Part { lease, sequence, batch })
             }
-            Handed::Finish(Finish { lease, digest, tally, records, trials, seconds }) => {
-                let digest = digest.to_vec().into();
-                StreamMessage::Finish(v1::Finish { lease, digest, tally, records, trials, seconds })
-            }
+            Handed::Finish(finish) => StreamMessage::Finish(v1::Finish {
+                lease: finish.lease,
+                digest: finish.digest.to_vec().into(),
+                tally: finish.tally,
+                records: finish.records,
+                trials: finish.trials,
+                seconds: finish.seconds,
+                sent_digest: finish
+                    .sent_digest
+                    .map_or_else(Bytes::new, |sent| sent.to_vec().into()),
+            }),
             Handed::Abandon { lease, reason: why } => {
                 StreamMessage::Abandon(v1::Abandon { lease, reason: reason(&why) })
             }
@@ -132,12 +141,15 @@ impl TryFrom<v1::Finish> for Finish {
     type Error = Invalid;
 
     fn try_from(message: v1::Finish) -> Result<Self, Invalid> {
-        let v1::Finish { lease, digest: sum, tally, records, trials, seconds } = message;
+        let v1::Finish { lease, tally, records, trials, seconds, .. } = message;
         within("tally", tally.len(), MAX_TALLY_BYTES)?;
         if !(0.0..f64::INFINITY).contains(&seconds) {
             return Err(Invalid::new("seconds", Fault::NotADuration));
         }
-        Ok(Self { lease, digest: digest("digest", &sum)?, tally, records, trials, seconds })
+        let sent = Some(&message.sent_digest).filter(|sent| !sent.is_empty());
+        let sent_digest = sent.map(|sent| digest("sent_digest", sent)).transpose()?;
+        let digest = digest("digest", &message.digest)?;
+        Ok(Self { lease, digest, sent_digest, tally, records, trials, seconds })
     }
 }
 

@@ -93,6 +93,7 @@ fn finish() -> Finish {
     Finish {
         lease: 7,
         digest: [1; 32],
+        sent_digest: Some([2; 32]),
         tally: Bytes::from_static(b"tally"),
         records: 10,
         trials: 5,

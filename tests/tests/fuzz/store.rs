@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use coordinator::store::{Error, Options, Recovered, ShardRow, State, Store, StoredShard};
+use coordinator::store::{Error, Options, Recovered, ShardRow, State, Store, StoredShard, Sum};
 use study::{CellId, StudyId};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -51,11 +51,12 @@ fn batches(token: u64) -> Vec<Bytes> {
 }
 
 async fn commit(store: &Store, token: u64) -> Result<(), Error> {
-    let writer = store.writer();
+    let (row, mut draft) = (row(token), store.writer().draft(token));
+    let sum = Sum { records: row.records, digest: row.digest };
     for batch in batches(token) {
-        writer.append(token, batch).await?;
+        draft.append(batch, sum).await?;
     }
-    writer.commit(token, row(token)).await.map(drop)
+    draft.commit(row, sum).await.map(drop)
 }
 
 /// A store that was opened three times, so that it has three segments. `killed`: as it lay on disk while

@@ -197,7 +197,9 @@ fn valid() -> Vec<Vec<u8>> {
     }
     for tally in tallies() {
         let tally = tally.into();
-        let finish = Finish { lease: 4, digest, tally, records: 16, trials: 8, seconds: 0.5 };
+        let sent_digest = Some([6; 32]);
+        let finish =
+            Finish { lease: 4, digest, sent_digest, tally, records: 16, trials: 8, seconds: 0.5 };
         all.push(encode::<v1::RecordStream>(Handed::Finish(finish)));
     }
     all

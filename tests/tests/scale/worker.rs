@@ -9,6 +9,7 @@ use proto::convert::{
 };
 use proto::v1;
 use proto::v1::workers_client::WorkersClient;
+use study::Digest;
 use study::tally::Tally;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -198,6 +199,8 @@ impl Worker {
         let finish = Finish {
             lease: lease.epoch,
             digest: *blake3::hash(name.as_bytes()).as_bytes(),
+            // It sends none.
+            sent_digest: Some(Digest::new().finish()),
             tally: tally.encode().into(),
             records: 0,
             trials,

@@ -21,6 +21,7 @@ use study::plan::Plan;
 use worker::problem::Problem;
 
 use crate::load::memory_limit;
+use crate::sealing::Lost;
 use crate::{disk, sealing};
 
 /// How long a study that could not be sealed waits for the next attempt.
@@ -198,6 +199,12 @@ pub(super) async fn seal_finished(handle: Handle, sealed: Arc<Sealed>) {
             }
             if let Err(error) = sealed.seal(&handle, study).await {
                 tracing::error!(%study, "cannot seal: {error:#}");
+                // It is sealed once they are there again.
+                if let Some(Lost(lost)) = error.downcast_ref()
+                    && let Err(error) = handle.recompute(study, lost.clone()).await
+                {
+                    tracing::error!(%study, %error, "lost records cannot be computed anew");
+                }
             }
         }
         // What could not be sealed, for want of disk space for instance, is tried again.

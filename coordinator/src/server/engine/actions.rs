@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use proto::convert::{self, Reply};
+use proto::limits::MAX_LEASES;
 use study::{CellId, StudyId};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinError;
 
-use super::{Done, Engine, Session};
+use super::{Done, Engine};
 use crate::core::{Command, Event, Grant, LeaseEpoch, ShardCommit, WorkerId};
-use crate::server::inflow::Held;
+use crate::server::inflow::{Received, Terms};
 use crate::server::outcome::Outcome;
 use crate::store::{self, Check, Death, ShardRow};
 
@@ -24,11 +26,13 @@ impl Engine {
                 self.unknown = true;
                 self.sessions.remove(&worker);
             }
+            Command::NotHeld { epoch, .. } => self.not_held.push(epoch),
             Command::Commit { epoch, shard } => self.commit(epoch, shard),
             Command::Acknowledge { worker, epoch } => {
                 self.leases.remove(epoch);
                 self.reply(worker, Reply::Committed { lease: epoch.0 });
             }
+            Command::Forget { epoch } => self.end(epoch),
             Command::Reject { worker, epoch, reason } => {
                 tracing::warn!(%worker, lease = %epoch, %reason, "a shard was refused");
                 self.retire(worker, epoch, &reason.to_string());
@@ -82,26 +86,31 @@ impl Engine {
         let Some(entry) = self.studies.get(&grant.study) else { return };
         let Some((cell, contents)) = entry.cell(grant.cell) else { return };
         let revision = entry.revision;
-        self.leases.put(Held {
-            epoch: grant.epoch,
-            worker,
+        let terms = Terms {
             cell: grant.cell,
             range: grant.range.clone(),
             check: grant.check,
             checkpoints: Arc::clone(&cell.checkpoints),
             rows: contents.rows,
             detail: entry.plan.study.detail,
-        });
+        };
+        self.leases.put(grant.epoch, worker, terms, self.writer.draft(grant.epoch.0));
         self.metrics.leases.add(1);
         self.grants.push((grant, revision));
     }
 
-    /// Makes a shard durable; the core hears of it when it is.
+    /// Makes a shard durable; the core hears of it when it is, or that it cannot be.
     fn commit(&mut self, epoch: LeaseEpoch, shard: ShardCommit) {
         let ShardCommit { study, cell, range, digest, tally, worker, seconds } = shard;
-        let records = self.records.remove(&epoch).unwrap_or(0);
-        let Some(checkpoints) = self.checkpoints(study, cell) else { return };
         let trials = trials(&range);
+        let Received { draft, sum } =
+            self.received.take().expect("only what was received is committed");
+        let records = sum.records;
+        let Some(checkpoints) = self.checkpoints(study, cell) else {
+            let reason = format!("cell {cell} is not in its study any more");
+            self.pending.spawn(async move { Done::NotWanted { epoch, reason } });
+            return;
+        };
         let row = ShardRow {
             study,
             cell,
@@ -113,9 +122,8 @@ impl Engine {
             worker: worker.to_string(),
             seconds,
         };
-        let writer = self.writer.clone();
         self.pending.spawn(async move {
-            let result = writer.commit(epoch.0, row).await.map(|_| ());
+            let result = draft.commit(row, sum).await.map(drop);
             Done::Committed { epoch, records, trials, result }
         });
     }
@@ -159,6 +167,7 @@ impl Engine {
                     self.stall(&reason);
                 }
             }
+            Done::NotWanted { epoch, reason } => self.tell(Event::CommitFailed { epoch, reason }),
             Done::Noted(Ok(())) => {}
             Done::Noted(Err(error)) => tracing::error!(%error, "the ledger could not be written"),
         }
@@ -178,22 +187,34 @@ impl Engine {
         }
     }
 
+    /// Drops what came under a lease. A copy that was revoked and then expires ends once.
+    fn end(&mut self, epoch: LeaseEpoch) {
+        if self.leases.remove(epoch) {
+            self.metrics.retries.add(1);
+        }
+    }
+
     /// A lease is over without its shard: drop what came, and tell the worker.
     fn retire(&mut self, worker: WorkerId, epoch: LeaseEpoch, reason: &str) {
         self.end(epoch);
         if let Some(session) = self.sessions.get_mut(&worker) {
             session.revoked.push((epoch, reason.to_owned()));
+            if session.revoked.len() > MAX_LEASES {
+                self.deaf.push(worker);
+            }
         }
         self.reply(worker, Reply::Rejected { lease: epoch.0, reason: convert::reason(reason) });
     }
 
-    /// Sends a worker what has become of a shard. One that does not listen hears of it by losing
-    /// the lease.
+    /// Sends a worker what has become of a shard. One without a stream hears of it by losing the lease.
     fn reply(&mut self, worker: WorkerId, reply: Reply) {
-        if let Some(Session { replies: Some(replies), .. }) = self.sessions.get(&worker)
-            && replies.send(reply.into()).is_err()
-        {
-            tracing::debug!(%worker, "a worker is gone before its reply");
+        let stream = self.sessions.get(&worker).and_then(|session| session.stream.as_ref());
+        match stream.map(|stream| stream.replies.try_send(reply.into())) {
+            None | Some(Ok(())) => {}
+            Some(Err(TrySendError::Full(_))) => self.deaf.push(worker),
+            Some(Err(TrySendError::Closed(_))) => {
+                tracing::debug!(%worker, "a worker is gone before its reply");
+            }
         }
     }
 

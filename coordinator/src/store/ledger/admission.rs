@@ -27,6 +27,7 @@ pub(in crate::store) struct Candidate<'a> {
     pub(in crate::store) token: u64,
     pub(in crate::store) row: &'a ShardRow,
     pub(in crate::store) places: &'a [Place],
+    pub(in crate::store) kept: Option<[u8; 32]>,
 }
 
 impl Group<'_> {
@@ -93,7 +94,9 @@ impl Group<'_> {
             values![study, row.cell.0, first, past, &row.checkpoints[..]],
         )
         .await?;
-        self.insert(&[Candidate { token: shard.token, row, places }], last).await.map(|_| ())
+        self.insert(&[Candidate { token: shard.token, row, places, kept: shard.kept }], last)
+            .await
+            .map(|_| ())
     }
 
     /// The last shard that begins before the row's end, and the first that does not: as shards
@@ -126,7 +129,7 @@ impl Group<'_> {
 /// A shard's row, column by column.
 fn columns(candidate: &Candidate<'_>, last: u64) -> [Value; COLUMNS] {
     let row = candidate.row;
-    let commit = body::Commit::new(candidate.token, row, Vec::new());
+    let commit = body::Commit::row(candidate.token, row);
     let low = candidate.places.iter().map(|place| place.segment).min().unwrap_or(last);
     [
         row.study.0[..].into(),
@@ -141,7 +144,7 @@ fn columns(candidate: &Candidate<'_>, last: u64) -> [Value; COLUMNS] {
         row.worker.as_str().into(),
         row.seconds.into(),
         body::checksum(&commit)[..].into(),
-        Places { places: candidate.places.to_vec() }.encode_to_vec().into(),
+        Places::new(candidate.places, candidate.kept).encode_to_vec().into(),
         low.into(),
         last.into(),
     ]

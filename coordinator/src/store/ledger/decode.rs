@@ -42,11 +42,14 @@ pub(super) fn entry(row: &Row) -> Sql<Entry> {
     let places = row.get::<Option<Vec<u8>>>("places")?;
     let places = places.map(|bytes| Places::decode(&bytes[..])).transpose();
     let checksum: Vec<u8> = row.get("checksum")?;
-    let written = body::checksum(&body::Commit::new(token, &shard_row, Vec::new()));
+    let written = body::checksum(&body::Commit::row(token, &shard_row));
     let sound = places.is_ok() && checksum == written;
-    let held = places.ok().flatten().map_or(Held::Sealed, |places| Held::Live(places.places));
+    let (held, kept) = match places.ok().flatten() {
+        Some(Places { places, kept }) => (Held::Live(places), kept.try_into().ok()),
+        None => (Held::Sealed, None),
+    };
     let number = Number(row.get("number")?);
-    Ok(Entry { number, shard: StoredShard { row: shard_row, token, held }, sound })
+    Ok(Entry { number, shard: StoredShard { row: shard_row, token, kept, held }, sound })
 }
 
 pub(super) fn address(row: &Row) -> Sql<(CellId, Range<u64>)> {

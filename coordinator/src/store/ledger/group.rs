@@ -1,5 +1,7 @@
 //! Transactions that change the ledger.
 
+use std::ops::Range;
+
 use study::{CellId, StudyId};
 use tokio::sync::MutexGuard;
 
@@ -110,6 +112,24 @@ impl Group<'_> {
             "DELETE FROM checks WHERE study = $1 AND cell = $2",
         ] {
             self.run(statement, values![study, cell.0]).await?;
+        }
+        Ok(())
+    }
+
+    /// Drops shards, and what was checked of them.
+    pub(in crate::store) async fn give_up(
+        &mut self,
+        study: StudyId,
+        shards: &[(CellId, Range<u64>)],
+    ) -> Result<(), Error> {
+        let study = self.number(study).await?;
+        for (cell, range) in shards {
+            for statement in [
+                "DELETE FROM shards WHERE study = $1 AND cell = $2 AND first = $3 AND past = $4",
+                "DELETE FROM checks WHERE study = $1 AND cell = $2 AND first = $3 AND past = $4",
+            ] {
+                self.run(statement, values![study, cell.0, range.start, range.end]).await?;
+            }
         }
         Ok(())
     }

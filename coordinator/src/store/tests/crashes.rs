@@ -70,10 +70,14 @@ async fn crash(at: Index, share: usize, size: u64, lose_ledger: bool) {
             *at_crash.lock().unwrap() = Some(acknowledged.lock().unwrap().clone());
         }));
     }
-    let (store, _) =
-        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((Box::new(disk), size)))
-            .await
-            .unwrap();
+    let (store, _) = Store::open_on(
+        dir.path(),
+        &Storage::default(),
+        OPTIONS,
+        Some(medium(Box::new(disk), size)),
+    )
+    .await
+    .unwrap();
     if store.put_study(STUDY, "a.toml", "", &[]).await.is_ok() {
         fill(&store, &acknowledged).await;
     }
@@ -97,7 +101,9 @@ async fn spoil(spoil: impl FnOnce(&mut Vec<u8>), which: Index, lose_ledger: bool
     let dir = tempfile::tempdir().unwrap();
     let disk = Box::new(FileSystem);
     let (store, _) =
-        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((disk, 2048))).await.unwrap();
+        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some(medium(disk, 2048)))
+            .await
+            .unwrap();
     store.put_study(STUDY, "a.toml", "", &[]).await.unwrap();
     fill(&store, &Mutex::default()).await;
     store.close().await.unwrap();

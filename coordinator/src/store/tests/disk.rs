@@ -10,7 +10,7 @@ use crate::store::disk::{Disk, FileSystem, Log};
 
 /// What an operation on a segment file is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     Create,
     Append,
     Sync,
@@ -19,7 +19,7 @@ pub(super) enum Operation {
 
 /// What it does instead of succeeding. An append leaves this many of its bytes behind first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     pub(super) kind: io::ErrorKind,
     pub(super) written: usize,
 }
@@ -49,15 +49,15 @@ pub(super) struct Plan {
 }
 
 #[derive(Clone, Default)]
-pub(super) struct Faulty(pub(super) Arc<Mutex<Plan>>);
+pub(crate) struct Faulty(pub(super) Arc<Mutex<Plan>>);
 
 impl Faulty {
-    pub(super) fn new(dir: &Path) -> Self {
+    pub(crate) fn new(dir: &Path) -> Self {
         let plan = Plan { dir: dir.to_path_buf(), ..Plan::default() };
         Self(Arc::new(Mutex::new(plan)))
     }
 
-    pub(super) fn fail(&self, fault: impl FnMut(Operation) -> Option<Fault> + Send + 'static) {
+    pub(crate) fn fail(&self, fault: impl FnMut(Operation) -> Option<Fault> + Send + 'static) {
         self.0.lock().unwrap().fault = Some(Box::new(fault));
     }
 

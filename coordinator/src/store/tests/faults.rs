@@ -10,7 +10,7 @@ async fn faulty(dir: &Path) -> (Store, Faulty) {
     let disk = Faulty::new(dir);
     let boxed = Box::new(disk.clone());
     let (store, _) =
-        Store::open_on(dir, &Storage::default(), OPTIONS, Some((boxed, 8192))).await.unwrap();
+        Store::open_on(dir, &Storage::default(), OPTIONS, Some(medium(boxed, 8192))).await.unwrap();
     store.put_study(STUDY, "a.toml", "", &[]).await.unwrap();
     (store, disk)
 }
@@ -24,15 +24,14 @@ async fn survives(fault: impl FnMut(Operation) -> Option<Fault> + Send + 'static
         commit(&writer, token, row(1, token * 8..token * 8 + 8)).await.unwrap();
     }
     // This one has a batch behind it before the fault and comes back after it.
-    writer.append(7, batches(7)[0].clone()).await.unwrap();
+    let mut seven = writer.draft(7);
+    append(&mut seven, 7, ..1).await.unwrap();
     commit(&writer, 6, row(1, 48..56)).await.unwrap();
     disk.fail(fault);
     let error = commit(&writer, 11, row(1, 88..96)).await.unwrap_err();
     disk.heal();
-    for batch in &batches(7)[1..] {
-        writer.append(7, batch.clone()).await.unwrap();
-    }
-    writer.commit(7, row(1, 56..64)).await.unwrap();
+    append(&mut seven, 7, 1..).await.unwrap();
+    seven.commit(row(1, 56..64), whole(7)).await.unwrap();
     commit(&writer, 13, row(1, 88..96)).await.unwrap();
     let all = [1, 2, 3, 4, 5, 6, 7, 13];
     assert_eq!(tokens(&store).await, all);
@@ -77,13 +76,12 @@ async fn a_batch_that_a_failed_sync_lost_fails_its_commit() {
     let writer = store.writer();
     // One group: the batch of token 7 lies in the segment when the sync for token 5 fails.
     disk.fail(|operation| (operation == Operation::Sync).then_some(BROKEN));
-    writer.append(7, batches(7)[0].clone()).await.unwrap();
+    let mut seven = writer.draft(7);
+    append(&mut seven, 7, ..1).await.unwrap();
     assert!(commit(&writer, 5, row(1, 0..8)).await.is_err());
     disk.heal();
-    for batch in &batches(7)[1..] {
-        writer.append(7, batch.clone()).await.unwrap();
-    }
-    let error = writer.commit(7, row(1, 8..16)).await.unwrap_err();
+    append(&mut seven, 7, 1..).await.unwrap();
+    let error = seven.commit(row(1, 8..16), whole(7)).await.unwrap_err();
     assert!(matches!(error, Error::Io { action: "sync", .. }), "{error}");
     assert!(tokens(&store).await.is_empty());
     commit(&writer, 9, row(1, 8..16)).await.unwrap();
@@ -111,10 +109,14 @@ async fn no_room_for_a_segment_at_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Faulty::new(dir.path());
     disk.fail(|_| Some(FULL));
-    let error =
-        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((Box::new(disk), 8192)))
-            .await
-            .unwrap_err();
+    let error = Store::open_on(
+        dir.path(),
+        &Storage::default(),
+        OPTIONS,
+        Some(medium(Box::new(disk), 8192)),
+    )
+    .await
+    .unwrap_err();
     assert!(matches!(error, Error::DiskFull { .. }), "{error}");
     open(dir.path()).await;
 }
@@ -125,21 +127,23 @@ async fn a_slow_disk_slows_its_callers() {
     let disk = Faulty::new(dir.path());
     let boxed = Box::new(disk.clone());
     let (store, _) =
-        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some((boxed, 1 << 30)))
+        Store::open_on(dir.path(), &Storage::default(), OPTIONS, Some(medium(boxed, 1 << 30)))
             .await
             .unwrap();
     let (release, blocked) = mpsc::channel::<()>();
     disk.fail(move |_| blocked.recv().err().and(None));
-    let writer = store.writer();
+    let mut draft = store.writer().draft(1);
     let mut taken = 0;
     let batch = Bytes::from(vec![0; 1 << 20]);
     let wait = Duration::from_millis(300);
-    while tokio::time::timeout(wait, writer.append(1, batch.clone())).await.is_ok() {
+    while tokio::time::timeout(wait, draft.append(batch.clone(), whole(1))).await.is_ok() {
         taken += 1;
         assert!(taken < 100, "nothing bounds the queue");
     }
     assert!(taken >= 32, "{taken}");
     drop(release);
-    tokio::time::timeout(Duration::from_secs(60), writer.append(1, batch)).await.unwrap().unwrap();
+    let last = draft.append(batch, whole(1));
+    tokio::time::timeout(Duration::from_secs(60), last).await.unwrap().unwrap();
+    drop(draft);
     store.close().await.unwrap();
 }

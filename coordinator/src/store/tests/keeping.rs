@@ -15,22 +15,21 @@ async fn shards_come_back(home: Home) {
     let store = home.with_study().await;
     let writer = store.writer();
     // Two tokens interleave; a third is never committed.
-    for i in 0..3 {
-        for token in [2, 3, 7] {
-            if let Some(batch) = batches(token).get(i) {
-                writer.append(token, batch.clone()).await.unwrap();
-            }
+    let [mut two, mut three, mut seven] = [2, 3, 7].map(|token| writer.draft(token));
+    for i in 0..4 {
+        for (draft, token) in [(&mut two, 2), (&mut three, 3), (&mut seven, 7)] {
+            append(draft, token, i..=i).await.unwrap();
         }
     }
-    writer.discard(7);
-    assert_eq!(writer.commit(3, row(9, 0..8)).await.unwrap(), Committed::New);
-    assert_eq!(writer.commit(2, row(u64::MAX, 8..16)).await.unwrap(), Committed::New);
+    drop(seven);
+    assert_eq!(three.commit(row(9, 0..8), whole(3)).await.unwrap(), Committed::New);
+    assert_eq!(two.commit(row(u64::MAX, 8..16), whole(2)).await.unwrap(), Committed::New);
     let shards = contents(&store).await;
     assert_eq!(shards[&3].row, row(9, 0..8));
     assert_eq!(shards[&2].row, row(u64::MAX, 8..16));
     assert_eq!(shards.len(), 2);
     store.close().await.unwrap();
-    assert!(matches!(writer.commit(4, row(1, 0..1)).await, Err(Error::Closed)));
+    assert!(matches!(commit(&writer, 4, row(1, 0..1)).await, Err(Error::Closed)));
 
     let (store, recovered) = home.open().await;
     assert_eq!(recovered.first_epoch, 2 << 32);
@@ -178,7 +177,8 @@ async fn sealing_frees_segments_and_a_grown_study_goes_on(home: Home) {
     commit(&writer, 61, row(2, 0..8)).await.unwrap();
     let before = home.segments();
     assert!(before.len() > 3);
-    writer.append(99, batches(99)[0].clone()).await.unwrap();
+    let mut late = writer.draft(99);
+    append(&mut late, 99, ..1).await.unwrap();
     // Cell 1 stopped after 480 replicates; what lies beyond is in no dataset.
     let cells = [SealedCell { cell: CellId(1), replicates: 480 }];
     store.mark_sealed(STUDY, [9; 32], &cells).await.unwrap();
@@ -190,11 +190,9 @@ async fn sealing_frees_segments_and_a_grown_study_goes_on(home: Home) {
     assert!(matches!(store.reader().read(&shards[0]).map(|_| ()), Err(Error::Sealed)));
     assert_eq!(store.studies().await.unwrap()[0].sealed, Some([9; 32]));
 
-    for batch in &batches(99)[1..] {
-        writer.append(99, batch.clone()).await.unwrap();
-    }
-    writer.commit(99, row(1, 480..488)).await.unwrap();
-    let again = writer.commit(100, row(1, 8..16)).await.unwrap();
+    append(&mut late, 99, 1..).await.unwrap();
+    late.commit(row(1, 480..488), whole(99)).await.unwrap();
+    let again = commit(&writer, 100, row(1, 8..16)).await.unwrap();
     assert_eq!(again, Committed::Duplicate);
     store.close().await.unwrap();
     let (store, recovered) = home.open().await;

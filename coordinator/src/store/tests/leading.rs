@@ -40,7 +40,8 @@ async fn a_leader_that_hangs_is_deposed_and_writes_nothing_more() {
     let first = home.with_study().await;
     let writer = first.writer();
     commit(&writer, 5, row(1, 0..8)).await.unwrap();
-    writer.append(7, batches(7)[0].clone()).await.unwrap();
+    let mut draft = writer.draft(7);
+    append(&mut draft, 7, ..).await.unwrap();
     // It renews nothing, as if it hung, and does not know.
     first.lead.as_ref().unwrap().pause();
     let begin = Instant::now();
@@ -49,7 +50,7 @@ async fn a_leader_that_hangs_is_deposed_and_writes_nothing_more() {
     commit(&second.writer(), 9, row(1, 8..16)).await.unwrap();
     // The old leader's own segments, and all others, are beyond its reach now.
     let before = home.segments();
-    let error = writer.commit(7, row(1, 16..24)).await.unwrap_err();
+    let error = draft.commit(row(1, 16..24), whole(7)).await.unwrap_err();
     assert!(matches!(error, Error::Deposed { epoch: 1 }), "{error}");
     assert!(first.lost().is_cancelled());
     let error = first.put_study(STUDY, "b.toml", "", &[]).await.unwrap_err();

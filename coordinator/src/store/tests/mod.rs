@@ -1,7 +1,7 @@
 //! The store as its callers see it: what is kept, what is refused, what survives.
 
 mod crashes;
-mod disk;
+pub(crate) mod disk;
 mod elsewhere;
 mod faults;
 mod keeping;
@@ -9,7 +9,7 @@ mod leading;
 mod refusing;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeBounds};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -81,7 +81,7 @@ impl Home {
 
     /// With segments that are soon full, where they are in the folder.
     async fn open_small(&self) -> Store {
-        let small = (Box::new(FileSystem) as Box<dyn Disk>, 4096);
+        let small = medium(Box::new(FileSystem), 4096);
         let disk = (self.storage.records == RecordsAt::Folder).then_some(small);
         Store::open_on(self.dir.path(), &self.storage, OPTIONS, disk).await.unwrap().0
     }
@@ -122,6 +122,10 @@ macro_rules! everywhere {
 }
 use everywhere;
 
+fn medium(disk: Box<dyn Disk>, segment: u64) -> Medium {
+    Medium { disk, segment, room: 64 << 20 }
+}
+
 async fn open(dir: &Path) -> (Store, Recovered) {
     Store::open(dir, OPTIONS).await.unwrap()
 }
@@ -151,14 +155,35 @@ fn row(cell: u64, range: Range<u64>) -> ShardRow {
 fn batches(token: u64) -> Vec<Bytes> {
     let batch =
         |i: u64| Bytes::from(format!("{token}.{i};").repeat((token * 37 % 90 + i) as usize));
-    (0..token % 4).map(batch).collect()
+    (0..=token % 4).map(batch).collect()
+}
+
+/// What the batches of a token add up to, the one with this number included.
+fn sum(token: u64, i: usize) -> Sum {
+    let whole = i + 1 == batches(token).len();
+    Sum { records: if whole { 8 } else { i as u64 }, digest: [token as u8; 32] }
+}
+
+fn whole(token: u64) -> Sum {
+    sum(token, batches(token).len() - 1)
+}
+
+/// Appends these batches of a token.
+async fn append(
+    draft: &mut Draft,
+    token: u64,
+    which: impl RangeBounds<usize>,
+) -> Result<(), Error> {
+    for (i, batch) in batches(token).into_iter().enumerate().filter(|(i, _)| which.contains(i)) {
+        draft.append(batch, sum(token, i)).await?;
+    }
+    Ok(())
 }
 
 async fn commit(writer: &Writer, token: u64, row: ShardRow) -> Result<Committed, Error> {
-    for batch in batches(token) {
-        writer.append(token, batch).await?;
-    }
-    writer.commit(token, row).await
+    let mut draft = writer.draft(token);
+    append(&mut draft, token, ..).await?;
+    draft.commit(row, whole(token)).await
 }
 
 /// The shards of the study by token, after reading every one of them.

@@ -55,7 +55,7 @@ async fn one_group_keeps_the_rules_too(home: Home) {
         row(2, 0..8),
     ];
     let results =
-        join_all((10_u64..).zip(rows).map(|(token, row)| writer.commit(token, row))).await;
+        join_all((10_u64..).zip(rows).map(|(token, row)| commit(&writer, token, row))).await;
     assert!(
         matches!(
             results[..],
@@ -99,6 +99,6 @@ async fn a_batch_over_the_limit() {
     let dir = tempfile::tempdir().unwrap();
     let store = with_study(dir.path()).await;
     let batch = Bytes::from(vec![0; MAX_PAYLOAD + 1]);
-    let error = store.writer().append(1, batch).await.unwrap_err();
+    let error = store.writer().draft(1).append(batch, whole(1)).await.unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
 }
