@@ -40,7 +40,15 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// A shard becomes durable; twice the same trial is the failure that is looked for.
-    pub(crate) fn insert(&mut self, version: u8, epoch: LeaseEpoch, shard: ShardCommit) {
+    pub(crate) fn insert(
+        &mut self,
+        version: u8,
+        epoch: LeaseEpoch,
+        shard: ShardCommit,
+        batches: (u64, &[u64]),
+    ) {
+        let (sent, stored) = batches;
+        assert!((0..sent).eq(stored.iter().copied()), "{epoch} has batches {stored:?} of {sent}");
         let rows = self.rows.entry((shard.study, shard.cell, version)).or_default();
         let range = &shard.range;
         let before = rows.range(..range.end).next_back();

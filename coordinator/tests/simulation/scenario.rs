@@ -56,6 +56,8 @@ pub(crate) struct WorkerPlan {
     pub(crate) slowness: u64,
     /// Whether its digests are wrong now and then.
     pub(crate) lies: bool,
+    /// Whether it names leases of others, sends everything twice, and takes back what it has finished.
+    pub(crate) hostile: bool,
 }
 
 /// How much goes wrong until `end`; chances in percent.
@@ -72,6 +74,8 @@ pub(crate) struct Faults {
     /// Times of other faults.
     pub(crate) worker_crashes: Vec<Millis>,
     pub(crate) stalls: Vec<Millis>,
+    /// Connections that break.
+    pub(crate) breaks: Vec<Millis>,
     pub(crate) drains: Vec<Millis>,
     pub(crate) coordinator_crashes: Vec<Millis>,
     pub(crate) clock_jumps: Vec<Millis>,
@@ -79,6 +83,11 @@ pub(crate) struct Faults {
 
 pub(crate) struct Scenario {
     pub(crate) seed: u64,
+    /// With a bug: who reconnects or gives a lease back makes the server forget it, whatever the core says, and the store
+    /// takes any batches for those of a shard.
+    pub(crate) planted: bool,
+    /// Batches and commits that may wait for the disk.
+    pub(crate) room: usize,
     pub(crate) settings: Settings,
     pub(crate) studies: Vec<StudyPlan>,
     pub(crate) workers: Vec<WorkerPlan>,
@@ -97,9 +106,11 @@ impl Scenario {
         });
         Self {
             seed: self.seed,
+            planted: false,
+            room: self.room,
             settings: Settings { check_fraction: 0.0, ..self.settings.clone() },
             studies: studies.collect(),
-            workers: vec![WorkerPlan { slots: 1, slowness: 100, lies: false }],
+            workers: vec![WorkerPlan { slots: 1, slowness: 100, lies: false, hostile: false }],
             faults: Faults::default(),
             killers: BTreeSet::new(),
         }
@@ -124,10 +135,12 @@ impl Scenario {
         let count = rng.pick(&[1, 1, 2, 3]);
         let studies: Vec<StudyPlan> = (0..count).map(|index| study(index, &mut rng)).collect();
         let liars = rng.chance(15);
+        let hostile = rng.chance(30);
         let workers = (0..rng.within(1, 4)).map(|index| WorkerPlan {
             slots: rng.within(1, 3) as u32,
             slowness: if index == 0 { 100 } else { rng.pick(&[100, 150, 2000]) },
             lies: liars && rng.chance(50),
+            hostile: hostile && index > 0,
         });
         let workers = workers.collect();
         let mut killers = BTreeSet::new();
@@ -136,7 +149,8 @@ impl Scenario {
             let cell = &study.versions[0][0];
             killers.insert((study.id, cell.id, rng.within(0, cell.replicates.max() - 1)));
         }
-        Self { seed, settings, studies, workers, faults: faults(&mut rng), killers }
+        let (faults, room) = (faults(&mut rng), rng.pick(&[2, 5, 1000]));
+        Self { seed, planted: false, room, settings, studies, workers, faults, killers }
     }
 }
 
@@ -191,6 +205,7 @@ fn faults(rng: &mut Rng) -> Faults {
         end,
         worker_crashes: times(5),
         stalls: times(3),
+        breaks: times(12),
         drains: times(1),
         coordinator_crashes: times(3),
         clock_jumps: times(2),

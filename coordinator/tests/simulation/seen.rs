@@ -8,6 +8,10 @@ pub(crate) struct Seen {
     pub(crate) expired: u64,
     pub(crate) fenced: u64,
     pub(crate) superseded: u64,
+    pub(crate) broken: u64,
+    pub(crate) waited: u64,
+    pub(crate) refused: u64,
+    pub(crate) strange: u64,
     pub(crate) deaths: u64,
     pub(crate) quarantined: u64,
     /// Of these, without a trial that kills; not that they must occur.
@@ -34,13 +38,17 @@ impl Seen {
         assert!(self.counts().iter().all(|count| **count > 10), "{text}");
     }
 
-    fn counts(&mut self) -> [&mut u64; 13] {
+    fn counts(&mut self) -> [&mut u64; 17] {
         [
             &mut self.events,
             &mut self.crashes,
             &mut self.expired,
             &mut self.fenced,
             &mut self.superseded,
+            &mut self.broken,
+            &mut self.waited,
+            &mut self.refused,
+            &mut self.strange,
             &mut self.deaths,
             &mut self.quarantined,
             &mut self.checks,

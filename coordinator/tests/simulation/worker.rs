@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use coordinator::core::{Event, Grant, LeaseEpoch, WorkerId};
+use coordinator::core::{Grant, LeaseEpoch, WorkerId};
 
 use crate::rng::mix;
 use crate::scenario::{CellPlan, Millis, Scenario, WorkerPlan};
 use crate::truth;
+use crate::world::{Message, Report};
 
 /// What the coordinator answers.
 #[derive(Clone)]
 pub(crate) enum Reply {
-    Registered(WorkerId),
+    /// On this connection.
+    Registered(WorkerId, u32),
     Unknown(WorkerId),
     Lease(WorkerId, Grant, CellPlan),
     Over(LeaseEpoch),
@@ -31,6 +33,11 @@ pub(crate) struct Worker {
     pub(crate) up: bool,
     pub(crate) stalled_until: Millis,
     pub(crate) id: Option<WorkerId>,
+    /// The id under which it was known before its connection broke.
+    pub(crate) previous: Option<WorkerId>,
+    pub(crate) stream: Option<u64>,
+    /// Its connection to the coordinator, counted.
+    pub(crate) connection: u32,
     pub(crate) draining: bool,
     pub(crate) jobs: BTreeMap<LeaseEpoch, Job>,
 }
@@ -42,7 +49,16 @@ impl Worker {
         self.up = false;
         self.draining = false;
         self.life += 1;
+        (self.previous, self.stream) = (None, None);
         self.id.take()
+    }
+
+    /// The connection broke: it drops what it held, and registers anew.
+    pub(crate) fn start_over(&mut self) {
+        self.jobs.clear();
+        self.stream = None;
+        self.connection += 1;
+        self.previous = self.id.take().or(self.previous);
     }
 
     /// Shards that it would like to have: its slots, and one in stock.
@@ -51,21 +67,30 @@ impl Worker {
         if self.draining { 0 } else { (plan.slots + 1).saturating_sub(busy) }
     }
 
+    /// How many batches a lease has. Of a summary there may be none.
+    fn batches(grant: &Grant) -> u64 {
+        if grant.check { 0 } else { (grant.range.start + grant.range.end) % 4 }
+    }
+
+    /// The batches of a lease that it has computed.
+    pub(crate) fn parts(&self, epoch: LeaseEpoch) -> impl Iterator<Item = Message> + use<> {
+        let batches = self.jobs.get(&epoch).map_or(0, |job| Self::batches(&job.grant));
+        (0..batches).map(move |batch| Message::Part { epoch, batch })
+    }
+
     /// What it reports of a lease that it has computed.
-    pub(crate) fn report(&self, plan: &WorkerPlan, epoch: LeaseEpoch) -> Option<Event> {
-        let worker = self.id?;
+    pub(crate) fn finish(&self, plan: &WorkerPlan, epoch: LeaseEpoch) -> Option<Message> {
         let Job { grant, plan: cell, .. } = self.jobs.get(&epoch)?;
         let salt = mix(epoch.0);
         let lie = if plan.lies && salt.is_multiple_of(3) { salt | 1 } else { 0 };
         let trials = grant.range.end - grant.range.start;
-        Some(Event::Finished {
-            worker,
-            epoch,
+        let report = Report {
             digest: truth::digest(grant.study, cell, &grant.range, lie),
             tally: truth::tally(grant.study, cell, &grant.range),
             trials,
             seconds: (cell.cost * plan.slowness * trials) as f64 / 1e5,
-        })
+        };
+        Some(Message::Finish { epoch, batches: Self::batches(grant), report })
     }
 
     /// Whether a lease contains a trial that kills its process.

@@ -2,7 +2,7 @@
 
 use coordinator::core::{Event, LeaseEpoch};
 
-use super::{Action, World};
+use super::{Action, Message, World};
 use crate::worker::{Job, Reply};
 
 impl World<'_> {
@@ -42,9 +42,9 @@ impl World<'_> {
         for epoch in epochs {
             if self.rng.chance(50) {
                 self.workers[worker].jobs.remove(&epoch);
-                let reason = "draining".to_owned();
-                let event = Event::Abandoned { worker: id, epoch, reason };
-                self.send(Action::Hear { worker, event });
+                if let Some(stream) = self.workers[worker].stream {
+                    self.send_on(stream, Message::Abandon { epoch });
+                }
             }
         }
     }
@@ -68,7 +68,8 @@ impl World<'_> {
         }
         let state = &self.workers[worker];
         let Some(id) = state.id else {
-            self.send(Action::Join { worker });
+            let (previous, connection) = (state.previous, state.connection);
+            self.send(Action::Join { worker, previous, connection });
             self.after(1_000, 3_000, Action::Step { worker, life });
             return;
         };
@@ -82,14 +83,61 @@ impl World<'_> {
         if wanted > 0 {
             self.send(Action::Hear { worker, event: Event::Request { worker: id, wanted } });
         }
-        computed.into_iter().for_each(|epoch| self.send_report(worker, epoch));
+        // The answer may be lost: it is asked for.
+        computed.into_iter().for_each(|epoch| self.send_finish(worker, epoch));
+        if self.scenario.workers[worker].hostile {
+            self.harass(worker);
+        }
         self.after(700, 2_500, Action::Step { worker, life });
     }
 
-    pub(super) fn send_report(&mut self, worker: usize, epoch: LeaseEpoch) {
-        let report = self.workers[worker].report(&self.scenario.workers[worker], epoch);
-        if let Some(event) = report {
-            self.send(Action::Hear { worker, event });
+    fn send_finish(&mut self, worker: usize, epoch: LeaseEpoch) {
+        let state = &self.workers[worker];
+        let finish = state.finish(&self.scenario.workers[worker], epoch);
+        if let (Some(stream), Some(finish)) = (state.stream, finish) {
+            self.send_on(stream, finish);
+        }
+    }
+
+    fn send_shard(&mut self, worker: usize, epoch: LeaseEpoch) {
+        let Some(stream) = self.workers[worker].stream else { return };
+        let again = self.scenario.workers[worker].hostile && self.rng.chance(20);
+        for part in self.workers[worker].parts(epoch) {
+            self.send_on(stream, part.clone());
+            if again {
+                self.send_on(stream, part);
+            }
+        }
+        self.send_finish(worker, epoch);
+    }
+
+    /// Names leases of others, takes back what it has finished, sends on two streams.
+    fn harass(&mut self, worker: usize) {
+        let (Some(id), Some(stream)) = (self.workers[worker].id, self.workers[worker].stream)
+        else {
+            return;
+        };
+        let held: Vec<LeaseEpoch> = self.held.keys().copied().collect();
+        if !held.is_empty() {
+            let leases = held.clone();
+            self.send(Action::Hear { worker, event: Event::Heartbeat { worker: id, leases } });
+            let epoch = self.rng.pick(&held);
+            let message = match self.rng.within(0, 2) {
+                0 => Message::Abandon { epoch },
+                1 => Message::Part { epoch, batch: self.rng.within(0, 1) },
+                _ => match self.workers[worker].finish(&self.scenario.workers[worker], epoch) {
+                    Some(finish) => finish,
+                    None => return,
+                },
+            };
+            self.send_on(stream, message);
+        }
+        if self.rng.chance(20) {
+            // The server ends the earlier one.
+            self.after(0, 500, Action::EndStream { stream });
+            self.open_stream(worker, id);
+            let epochs: Vec<LeaseEpoch> = self.workers[worker].jobs.keys().copied().collect();
+            epochs.into_iter().for_each(|epoch| self.send_shard(worker, epoch));
         }
     }
 
@@ -110,8 +158,14 @@ impl World<'_> {
         }
         let state = &mut self.workers[worker];
         match reply {
-            Reply::Registered(id) => state.id = state.id.or(Some(id)),
-            Reply::Unknown(id) => state.id = state.id.filter(|&known| known != id),
+            Reply::Registered(id, connection) => {
+                if state.id.is_none() && state.connection == connection {
+                    (state.id, state.previous) = (Some(id), None);
+                    self.open_stream(worker, id);
+                }
+            }
+            Reply::Unknown(id) if state.id == Some(id) => state.start_over(),
+            Reply::Unknown(_) => {}
             Reply::Over(epoch) => drop(state.jobs.remove(&epoch)),
             Reply::Lease(id, grant, plan) => {
                 if state.id != Some(id) || state.jobs.contains_key(&grant.epoch) {
@@ -135,7 +189,7 @@ impl World<'_> {
         }
         if let Some(job) = self.workers[worker].jobs.get_mut(&epoch) {
             job.computed = true;
-            self.send_report(worker, epoch);
+            self.send_shard(worker, epoch);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod fleet;
 mod runtime;
+mod streams;
 mod verify;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,15 +15,23 @@ use crate::ledger::{Ledger, Status};
 use crate::rng::Rng;
 use crate::scenario::{CellPlan, Millis, Operation, Scenario};
 use crate::seen::Seen;
+use crate::store::Store;
 use crate::worker::{Reply, Worker};
+use streams::{Held, Stream};
+
+pub(crate) use streams::{Message, Report};
 
 /// What happens next.
 #[derive(Clone)]
 enum Action {
     Tick { life: u64 },
     Operate { study: usize, operation: Operation },
-    Join { worker: usize },
+    Join { worker: usize, previous: Option<WorkerId>, connection: u32 },
     Hear { worker: usize, event: Event },
+    Arrive { stream: u64, message: Message },
+    Receive { stream: u64 },
+    EndStream { stream: u64 },
+    Break,
     Reply { worker: usize, life: u32, reply: Reply },
     Step { worker: usize, life: u32 },
     Beat { worker: usize, life: u32 },
@@ -31,11 +40,18 @@ enum Action {
     CrashWorker,
     Stall,
     DrainWorker,
-    Durable { life: u64, epoch: LeaseEpoch },
+    Disk { life: u64, fails: bool },
     Written { life: u64, epoch: LeaseEpoch, durable: bool },
     CrashCoordinator,
     StartCoordinator,
     Jump,
+}
+
+/// A shard on its way to the disk.
+struct Writing {
+    version: u8,
+    shard: ShardCommit,
+    batches: u64,
 }
 
 pub(crate) struct World<'a> {
@@ -54,7 +70,15 @@ pub(crate) struct World<'a> {
     started: Millis,
     last_epoch: LeaseEpoch,
     check_epochs: BTreeSet<LeaseEpoch>,
-    writing: BTreeMap<LeaseEpoch, (u8, ShardCommit)>,
+    writing: BTreeMap<LeaseEpoch, Writing>,
+    store: Store,
+    /// Workers that the server knows.
+    sessions: BTreeSet<WorkerId>,
+    streams: BTreeMap<u64, Stream>,
+    opened: u64,
+    held: BTreeMap<LeaseEpoch, Held>,
+    /// What came of the lease that is being finished.
+    received: Option<(LeaseEpoch, u64)>,
     workers: Vec<Worker>,
     ids: BTreeMap<WorkerId, usize>,
     /// When a worker was last heard, by the coordinator's clock.
@@ -84,6 +108,12 @@ impl<'a> World<'a> {
             last_epoch: LeaseEpoch(0),
             check_epochs: BTreeSet::new(),
             writing: BTreeMap::new(),
+            store: Store::new(scenario.room, !scenario.planted),
+            sessions: BTreeSet::new(),
+            streams: BTreeMap::new(),
+            opened: 0,
+            held: BTreeMap::new(),
+            received: None,
             workers,
             ids: BTreeMap::new(),
             heard: vec![0; scenario.workers.len()],
@@ -110,6 +140,7 @@ impl<'a> World<'a> {
         for (times, action) in [
             (&faults.worker_crashes, Action::CrashWorker),
             (&faults.stalls, Action::Stall),
+            (&faults.breaks, Action::Break),
             (&faults.drains, Action::DrainWorker),
             (&faults.coordinator_crashes, Action::CrashCoordinator),
             (&faults.clock_jumps, Action::Jump),
@@ -126,6 +157,7 @@ impl<'a> World<'a> {
             self.now = time;
             assert!(time < deadline, "not finished by {deadline} ms: {:#?}", self.core);
             self.act(action);
+            self.check_kept();
         }
         self.seen.seconds = self.now / 1000;
     }
@@ -173,10 +205,19 @@ impl<'a> World<'a> {
                 self.feed(Event::Tick);
             }
             Action::Operate { study, operation } => self.operate(study, operation),
-            Action::Join { worker } => self.join(worker),
+            Action::Join { worker, previous, connection } => {
+                self.join(worker, previous, connection);
+            }
             Action::Hear { worker, event } => {
                 self.heard[worker] = self.clock();
                 self.feed(event);
+            }
+            Action::Arrive { stream, message } => self.arrive(stream, message),
+            Action::Receive { stream } => self.receive(stream),
+            Action::EndStream { stream } => drop(self.streams.remove(&stream)),
+            Action::Break => {
+                let worker = self.any_worker();
+                self.break_stream(worker);
             }
             Action::Reply { worker, life, reply } => self.reply(worker, life, reply),
             Action::Step { worker, life } => self.step(worker, life),
@@ -192,7 +233,7 @@ impl<'a> World<'a> {
                 self.workers[worker].stalled_until = self.now + self.rng.within(1_000, 70_000);
             }
             Action::DrainWorker => self.drain(),
-            Action::Durable { life, epoch } if life == self.life => self.durable(epoch),
+            Action::Disk { life, fails } if life == self.life => self.disk(fails),
             Action::Written { life, epoch, durable } if life == self.life => {
                 self.writing.remove(&epoch);
                 let reason = "disk full".to_owned();
@@ -206,7 +247,7 @@ impl<'a> World<'a> {
             Action::StartCoordinator => self.start_coordinator(),
             Action::Jump => self.ahead += self.rng.within(1_000, 200_000),
             // Of a process that is gone.
-            Action::Tick { .. } | Action::Durable { .. } | Action::Written { .. } => {}
+            Action::Tick { .. } | Action::Disk { .. } | Action::Written { .. } => {}
         }
     }
 

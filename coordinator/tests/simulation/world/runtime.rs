@@ -3,9 +3,10 @@
 use coordinator::core::{Command, Core, Deaths, Event, LeaseEpoch, Refusal, ShardCommit, WorkerId};
 use study::StudyId;
 
-use super::{Action, World};
+use super::{Action, World, Writing};
 use crate::ledger::Status;
 use crate::scenario::Operation;
+use crate::store::{Store, Write};
 use crate::truth;
 use crate::worker::Reply;
 
@@ -34,6 +35,11 @@ impl World<'_> {
             self.seen.crashes += 1;
             self.life += 1;
             self.writing.clear();
+            self.sessions.clear();
+            self.streams.clear();
+            self.held.clear();
+            self.received = None;
+            self.store = Store::new(self.scenario.room, !self.scenario.planted);
             self.after(200, 15_000, Action::StartCoordinator);
         }
     }
@@ -65,17 +71,25 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn join(&mut self, worker: usize) {
+    pub(super) fn join(&mut self, worker: usize, previous: Option<WorkerId>, connection: u32) {
         if self.core.is_none() {
             return;
+        }
+        if let Some(previous) = previous.filter(|previous| self.sessions.remove(previous)) {
+            self.end_streams(previous);
+            if self.scenario.planted {
+                self.drop_early(previous, None);
+            }
+            self.feed(Event::Replaced { worker: previous });
         }
         self.heard[worker] = self.clock();
         let id = WorkerId(self.life << 32 | self.ids.len() as u64);
         self.ids.insert(id, worker);
+        self.sessions.insert(id);
         let (name, slots) =
             (self.workers[worker].name.clone(), self.scenario.workers[worker].slots);
         self.feed(Event::Register { worker: id, name, slots });
-        self.answer(id, Reply::Registered(id));
+        self.answer(id, Reply::Registered(id, connection));
     }
 
     pub(super) fn answer(&mut self, id: WorkerId, reply: Reply) {
@@ -93,23 +107,35 @@ impl World<'_> {
                     self.check_epochs.insert(grant.epoch);
                 }
                 let plan = self.cell(grant.study, grant.cell).clone();
+                self.hold(worker, grant.epoch);
                 self.answer(worker, Reply::Lease(worker, grant, plan));
             }
             Command::NothingNow { .. } => {}
-            Command::UnknownWorker { worker } => self.answer(worker, Reply::Unknown(worker)),
+            Command::UnknownWorker { worker } => {
+                self.sessions.remove(&worker);
+                self.answer(worker, Reply::Unknown(worker));
+            }
+            Command::NotHeld { worker, epoch } => {
+                self.seen.fenced += 1;
+                self.answer(worker, Reply::Over(epoch));
+            }
+            Command::Forget { epoch } => self.release(epoch),
             Command::Commit { epoch, shard } => self.write(epoch, shard),
             Command::Acknowledge { worker, epoch } => {
                 let durable = self.ledger.has(epoch) || self.check_epochs.contains(&epoch);
                 assert!(durable, "{epoch} is acknowledged and not durable");
+                self.release(epoch);
                 self.answer(worker, Reply::Over(epoch));
             }
             Command::Reject { worker, epoch, reason } => {
-                self.seen.fenced += u64::from(reason == Refusal::NotHeld);
+                self.seen.refused += u64::from(matches!(reason, Refusal::CommitFailed(_)));
+                self.release(epoch);
                 self.answer(worker, Reply::Over(epoch));
             }
             Command::Revoke { worker, epoch, reason } => {
                 self.seen.expired += u64::from(reason == Refusal::Expired);
                 self.seen.superseded += u64::from(reason == Refusal::Superseded);
+                self.release(epoch);
                 self.answer(worker, Reply::Over(epoch));
             }
             Command::RecordDeath { study, cell, range, deaths, worker, reason } => {
@@ -154,20 +180,18 @@ impl World<'_> {
         let honest = truth::digest(shard.study, plan, &shard.range, 0);
         assert!(shard.digest == honest || self.lies(&shard.worker), "a shard of other trials");
         assert_eq!(shard.tally, truth::tally(shard.study, plan, &shard.range));
-        assert!(self.writing.insert(epoch, (plan.version, shard)).is_none(), "{epoch} twice");
-        let (life, faults) = (self.life, &self.scenario.faults);
-        let slow = self.disturbed() && self.rng.chance(faults.slow_commit);
-        let (low, high) = if slow { (1_000, 60_000) } else { (1, 30) };
-        if self.disturbed() && self.rng.chance(faults.failed_commit) {
-            self.after(low, high, Action::Written { life, epoch, durable: false });
-        } else {
-            self.after(low, high, Action::Durable { life, epoch });
-        }
+        let (of, batches) = self.received.take().expect("only what came is written");
+        assert_eq!(of, epoch, "what came is of this lease");
+        let writing = Writing { version: plan.version, shard, batches };
+        assert!(self.writing.insert(epoch, writing).is_none(), "{epoch} twice");
+        self.store.write(Write::Commit { epoch, batches });
+        self.turn_disk();
     }
 
-    pub(super) fn durable(&mut self, epoch: LeaseEpoch) {
-        let (version, shard) = self.writing.remove(&epoch).expect("it is being written");
-        self.ledger.insert(version, epoch, shard);
+    pub(super) fn durable(&mut self, epoch: LeaseEpoch, stored: &[u64]) {
+        let writing = self.writing.remove(&epoch).expect("it is being written");
+        let Writing { version, shard, batches } = writing;
+        self.ledger.insert(version, epoch, shard, (batches, stored));
         let life = self.life;
         self.after(0, 10, Action::Written { life, epoch, durable: true });
     }
