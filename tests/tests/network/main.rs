@@ -1,5 +1,5 @@
-//! The real client and the real server over a simulated network: whatever happens to links and hosts,
-//! the study ends with every trial in the ledger once, and with the bits of an undisturbed run.
+//! The real client and the real server over a simulated network: whatever happens to links, hosts and the
+//! coordinator's disk, and whatever a rogue worker says, the study ends with every trial in the ledger once, and with the bits of an undisturbed run.
 //!
 //! `TURMOIL_SEEDS=300` runs so many seeds, `TURMOIL_SEED=17` replays one.
 //!
@@ -10,7 +10,9 @@
 //! order. A seed that fails may therefore have to be replayed a few times.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod disk;
 mod outcome;
+mod rogue;
 mod scenario;
 mod wire;
 mod world;

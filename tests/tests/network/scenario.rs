@@ -24,6 +24,10 @@ pub(crate) enum Fault {
     Crash { worker: usize },
     /// The coordinator is gone, and opens its folder again.
     CrashCoordinator,
+    /// Its disk does not return from anything.
+    FreezeDisk,
+    /// Its disk fails once in so many operations.
+    BreakDisk { one_in: u32 },
 }
 
 /// A fault and when it begins and ends.
@@ -46,6 +50,10 @@ pub(crate) struct Scenario {
     /// The probability with which a message breaks its link, and a later one mends it.
     pub(crate) fail_rate: f64,
     pub(crate) settings: Settings,
+    /// Bytes that may wait for the disk.
+    pub(crate) room: usize,
+    /// Whether a worker is hostile.
+    pub(crate) rogue: bool,
     /// By begin.
     pub(crate) incidents: Vec<Incident>,
 }
@@ -61,6 +69,8 @@ impl Scenario {
             latency: (Duration::from_millis(1), Duration::from_millis(2)),
             fail_rate: 0.0,
             settings: settings(1 << 17, 0.0),
+            room: 64 << 20,
+            rogue: false,
             incidents: vec![],
         }
     }
@@ -89,6 +99,8 @@ impl Scenario {
             latency: (milliseconds(1), milliseconds(longest)),
             fail_rate: *[0.0, 0.0, 0.002].choose(&mut rng).expect("not empty"),
             settings: settings(records, *[0.0, 0.2].choose(&mut rng).expect("not empty")),
+            room: *[2 << 10, 6 << 10, 64 << 20].choose(&mut rng).expect("not empty"),
+            rogue: rng.random_bool(0.3),
             incidents,
         }
     }
@@ -103,12 +115,14 @@ fn settings(max_shard_records: u64, check_fraction: f64) -> Settings {
 
 fn fault(rng: &mut ChaCha8Rng, workers: usize) -> Fault {
     let worker = rng.random_range(0..workers);
-    match rng.random_range(0..8) {
+    match rng.random_range(0..11) {
         0 => Fault::Hold { worker },
         1 => Fault::Partition { worker },
         2 => Fault::OneWay { worker, to_coordinator: rng.random() },
         3 => Fault::Slow { worker },
         4 | 5 => Fault::Crash { worker },
+        6 | 7 => Fault::FreezeDisk,
+        8 => Fault::BreakDisk { one_in: rng.random_range(2..=9) },
         _ => Fault::CrashCoordinator,
     }
 }

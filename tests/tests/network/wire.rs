@@ -9,6 +9,7 @@ use futures_util::stream::unfold;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
+use tonic::transport::{Channel, Endpoint, Error};
 use turmoil::net::{TcpListener, TcpStream};
 use worker::client::Connector;
 
@@ -65,12 +66,16 @@ pub(crate) async fn incoming()
 
 /// Connects a worker.
 pub(crate) fn connector() -> Connector {
-    Connector::new(|endpoint| {
-        Box::pin(async move {
-            let connect = tower::service_fn(|_| async {
-                TcpStream::connect((HOST, PORT)).await.map(TokioIo::new)
-            });
-            endpoint.connect_with_connector(connect).await
-        })
-    })
+    Connector::new(|endpoint| Box::pin(connect(endpoint)))
+}
+
+/// Connects whoever is none.
+pub(crate) async fn channel() -> Result<Channel, Error> {
+    connect(Endpoint::from_static("http://coordinator")).await
+}
+
+async fn connect(endpoint: Endpoint) -> Result<Channel, Error> {
+    let connect =
+        tower::service_fn(|_| async { TcpStream::connect((HOST, PORT)).await.map(TokioIo::new) });
+    endpoint.connect_with_connector(connect).await
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use coordinator::server::{Config, Coordinator, Datasets, Definition, Handle, Outcome, StartError};
+use coordinator::server::{
+    Config, Coordinator, Datasets, Definition, Handle, Outcome, StartError, SubmitError,
+};
 use coordinator::store;
 use study::{Plan, StudyId};
 use tempfile::TempDir;
@@ -15,7 +17,9 @@ use turmoil::{Builder, Sim};
 use worker::client::{self, Compute};
 use worker::{Cpu, golden};
 
+use crate::disk::{Disk, State};
 use crate::outcome::{self, Trials};
+use crate::rogue::harass;
 use crate::scenario::{Fault, Incident, Scenario};
 use crate::wire;
 
@@ -56,12 +60,17 @@ pub(crate) struct Seen {
     pub(crate) links: u32,
     pub(crate) workers: u32,
     pub(crate) coordinators: u32,
+    pub(crate) freezes: u32,
+    pub(crate) failures: u32,
+    pub(crate) rogues: u32,
     pub(crate) simulated: Duration,
 }
 
 impl Seen {
     pub(crate) fn is_everything(&self) -> bool {
-        self.links > 0 && self.workers > 0 && self.coordinators > 0
+        let kinds = [self.links, self.workers, self.coordinators];
+        let more = [self.freezes, self.failures, self.rogues];
+        kinds.iter().chain(&more).all(|count| *count > 0)
     }
 }
 
@@ -70,6 +79,9 @@ impl AddAssign for Seen {
         self.links += more.links;
         self.workers += more.workers;
         self.coordinators += more.coordinators;
+        self.freezes += more.freezes;
+        self.failures += more.failures;
+        self.rogues += more.rogues;
         self.simulated += more.simulated;
     }
 }
@@ -83,6 +95,7 @@ pub(crate) struct World {
     plan: Plan,
     sim: Option<Sim<'static>>,
     running: Running,
+    disk: Disk,
     pub(crate) seen: Seen,
 }
 
@@ -102,7 +115,8 @@ fn definition() -> Definition {
 impl World {
     pub(crate) fn new(scenario: Scenario) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let running = Running::default();
+        let (running, disk) = (Running::default(), Disk::default());
+        let plan = definition().plan().expect("a valid study");
         let mut sim = Builder::new()
             .rng_seed(scenario.seed)
             .tick_duration(TICK)
@@ -117,17 +131,22 @@ impl World {
             .build();
         {
             let (ledger, running) = (dir.path().join("ledger"), Arc::clone(&running));
-            let scenario = scenario.clone();
+            let (scenario, disk) = (scenario.clone(), disk.clone());
             sim.host(wire::HOST, move || {
-                coordinate(scenario.clone(), ledger.clone(), Arc::clone(&running))
+                coordinate(scenario.clone(), ledger.clone(), disk.clone(), Arc::clone(&running))
             });
         }
         for worker in 0..scenario.workers {
             let (cache, slots) = (dir.path().join("cache"), scenario.slots);
             sim.host(name(worker), move || work(name(worker), slots, cache.clone()));
         }
-        let plan = definition().plan().expect("a valid study");
-        Self { scenario, dir, plan, sim: Some(sim), running, seen: Seen::default() }
+        let mut seen = Seen::default();
+        if scenario.rogue {
+            seen.rogues += 1;
+            let (seed, plan) = (scenario.seed, plan.clone());
+            sim.host("rogue", move || harass(seed, plan.clone(), &NUMERICS));
+        }
+        Self { scenario, dir, plan, sim: Some(sim), running, disk, seen }
     }
 
     /// Runs until the study is complete.
@@ -155,6 +174,7 @@ impl World {
             self.step()?;
         }
         self.seen.simulated = self.sim().elapsed();
+        self.seen.failures += self.disk.failed();
         Ok(())
     }
 
@@ -172,20 +192,37 @@ impl World {
                 line.strip_prefix("regretta_queue_commits ").is_some_and(|count| count != "0")
             })
         });
-        if busy && self.sim().is_host_running(wire::HOST) {
+        if busy && !self.disk.is_frozen() && self.sim().is_host_running(wire::HOST) {
             std::thread::sleep(Duration::from_micros(500));
         }
         self.sim().step().map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn is_complete(&self) -> Result<bool, String> {
-        let running = self.running.lock().unwrap();
-        let Some(handle) = running.as_ref() else { return Ok(false) };
-        match handle.outcomes().borrow().get(&self.plan.id) {
+    fn is_complete(&mut self) -> Result<bool, String> {
+        let outcome = self
+            .running
+            .lock()
+            .unwrap()
+            .as_ref()
+            .and_then(|handle| handle.outcomes().borrow().get(&self.plan.id).cloned());
+        match outcome {
             None | Some(Outcome::Running) => Ok(false),
             Some(Outcome::Complete) => Ok(true),
+            // The disk has refused: whoever ran it runs it again.
+            Some(Outcome::Failed(_)) if self.scenario.single => {
+                self.stop_coordinator();
+                self.restart(wire::HOST.to_owned());
+                Ok(false)
+            }
             Some(other) => Err(format!("the study ended otherwise: {other}")),
         }
+    }
+
+    fn stop_coordinator(&mut self) {
+        // Its handle would keep the folder locked.
+        self.running.lock().unwrap().take();
+        self.disk.crash();
+        self.sim().crash(wire::HOST);
     }
 
     fn begin(&mut self, fault: Fault) {
@@ -207,10 +244,17 @@ impl World {
                 self.seen.workers += 1;
                 return;
             }
+            Fault::FreezeDisk => {
+                self.disk.set(State::Frozen);
+                self.seen.freezes += 1;
+                return;
+            }
+            Fault::BreakDisk { one_in } => {
+                self.disk.set(State::Failing { one_in });
+                return;
+            }
             Fault::CrashCoordinator => {
-                // Its handle would keep the folder locked.
-                self.running.lock().unwrap().take();
-                self.sim().crash(wire::HOST);
+                self.stop_coordinator();
                 self.seen.coordinators += 1;
                 return;
             }
@@ -226,6 +270,7 @@ impl World {
             | Fault::Slow { worker } => self.mend(worker),
             Fault::Crash { worker } => self.restart(name(worker)),
             Fault::CrashCoordinator => self.restart(wire::HOST.to_owned()),
+            Fault::FreezeDisk | Fault::BreakDisk { .. } => self.disk.set(State::Fine),
         }
     }
 
@@ -245,6 +290,7 @@ impl World {
     /// No more faults.
     fn heal(&mut self) {
         self.sim().set_fail_rate(0.0);
+        self.disk.set(State::Fine);
         for worker in 0..self.scenario.workers {
             self.mend(worker);
             self.restart(name(worker));
@@ -267,6 +313,7 @@ impl World {
     /// Ends everything at once and reads what is on disk.
     pub(crate) fn trials(mut self) -> Result<Trials, String> {
         self.running.lock().unwrap().take();
+        self.disk.crash();
         self.sim = None;
         let options = store::Options { numerics: &NUMERICS, version: VERSION };
         outcome::read(&self.dir.path().join("ledger"), options, &self.plan)
@@ -291,18 +338,35 @@ async fn work(name: String, slots: u32, cache: PathBuf) -> turmoil::Result {
     Err("a worker left".into())
 }
 
-async fn coordinate(scenario: Scenario, dir: PathBuf, running: Running) -> turmoil::Result {
+async fn coordinate(
+    scenario: Scenario,
+    dir: PathBuf,
+    disk: Disk,
+    running: Running,
+) -> turmoil::Result {
     let coordinator = loop {
-        match Coordinator::serve(config(&scenario, &dir), wire::incoming().await?).await {
+        let medium = Some(disk.medium(scenario.room));
+        match Coordinator::serve(config(&scenario, &dir), medium, wire::incoming().await?).await {
             // The thread that wrote for the one before ends after what it had begun.
             Err(StartError::Store(store::Error::Locked { .. })) => {
                 std::thread::sleep(Duration::from_millis(1));
             }
+            Err(StartError::Store(error)) if error.needs_attention() => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
             result => break result?,
         }
     };
+    disk.opened();
     let handle = coordinator.handle();
-    handle.submit(definition()).await?;
+    loop {
+        match handle.submit(definition()).await {
+            Err(SubmitError::Store(error)) if error.needs_attention() => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            result => break result.map(drop)?,
+        }
+    }
     *running.lock().unwrap() = Some(handle);
     pending().await
 }

@@ -49,6 +49,8 @@ pub(super) struct Shard {
 struct Results {
     sent: Sent,
     digest: Digest,
+    /// Over what is sent, where that is a choice.
+    sent_digest: Option<Digest>,
     tally: Tally,
     packer: Packer,
     /// The records of the trial at hand, until it is known whether they are sent.
@@ -70,6 +72,7 @@ impl Shard {
         let results = Results {
             sent,
             digest: Digest::new(),
+            sent_digest: (sent == Sent::Chosen).then(Digest::new),
             tally: setup.counter.start(),
             packer: Packer::new(lease.epoch, Batch::new(lease.cell), rows),
             trial: Vec::new(),
@@ -133,6 +136,7 @@ impl Shard {
         Finish {
             lease: self.lease.epoch,
             digest: self.results.digest.finish(),
+            sent_digest: self.results.sent_digest.as_ref().map(Digest::finish),
             tally: Bytes::from(self.results.tally.encode()),
             records: self.records(),
             trials: self.done(),
@@ -152,8 +156,12 @@ impl Results {
         let Some(first) = self.trial.first() else { return };
         let violations = self.tally.0.iter().map(|row| row.refuting + row.confirming).sum();
         if violations > self.before || is_sampled(study, first.cell, first.replicate) {
-            let parts = self.trial.iter().filter_map(|record| self.packer.push(record));
-            out.extend(parts.map(Handed::Part));
+            for record in &self.trial {
+                if let Some(digest) = &mut self.sent_digest {
+                    record.feed(digest);
+                }
+                out.extend(self.packer.push(record).map(Handed::Part));
+            }
         }
         self.before = violations;
         self.trial.clear();
