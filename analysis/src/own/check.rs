@@ -144,3 +144,36 @@ fn explain(error: &PolarsError, columns: &[(String, Type)]) -> String {
         scalars::COLUMNS.map(|(name, _)| name).join(", ")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evaluated(text: &str) -> Result<DataType, String> {
+        parse(text).and_then(|expression| output(&expression, &columns(&[])))
+    }
+
+    /// The longest expressions that a study file may have, on a test's 2 MiB of stack.
+    #[test]
+    fn what_nests_deeply_is_evaluated_or_refused() {
+        for text in [
+            format!("t > 0{}", " AND t > 0".repeat(124)),
+            format!("t{} > 0", "+1".repeat(248)),
+            format!("t > 0{}", " IS NULL".repeat(248)),
+            format!("{}t{} > 0", "(".repeat(20), ")".repeat(20)),
+        ] {
+            assert_eq!(evaluated(&text), Ok(DataType::Boolean), "{text}");
+        }
+        for text in [
+            format!("{}t > 0{}", "(".repeat(248), ")".repeat(248)),
+            format!("{}t > 0", "NOT ".repeat(496)),
+            format!("0 < {}t", "- ".repeat(496)),
+            format!("0 < {}t{}", "abs(".repeat(160), ")".repeat(160)),
+            format!("0 < {}1{}", "CASE WHEN t > 0 THEN ".repeat(60), " END".repeat(60)),
+            format!("{}t{}", "[".repeat(248), "]".repeat(248)),
+        ] {
+            let error = evaluated(&text).unwrap_err();
+            assert!(error.starts_with("is not a SQL expression"), "{error}");
+        }
+    }
+}
