@@ -154,7 +154,7 @@ fn what_cannot_run_is_refused_with_what_would_be_valid() {
     }
     let fewer: String = csv(1.0).lines().skip(1).map(|line| format!("{line}\n")).collect();
     write(&bench, "fewer.csv", fewer);
-    let swept = "N = [10]\n\"prior.rewards\" = [\"r.csv\", \"fewer.csv\"]";
+    let swept = "N = [10]\n\"prior.kernel.path\" = [\"r.csv\", \"fewer.csv\"]";
     write(&bench, "s.toml", study("rewards = \"r.csv\"\nprotocol = \"random\"", swept));
     assert!(refused(&bench).contains("more than the 39 rows of \"fewer.csv\""));
     let more = study("rewards = \"r.csv\"", "").replace("replicates = 40", "replicates = 41");

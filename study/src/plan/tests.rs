@@ -92,7 +92,7 @@ fn every_file_of_rewards_has_the_rows_that_a_plan_takes() {
         let text = format!(
             "[study]\nname = \"rows\"\nseed = 1\nreplicates = {replicates}\n[prior]\nsetting = \"data\"\n\
              rewards = \"a\"\nprotocol = \"{protocol}\"\n[grid]\nT = [1, 2]\ndelta = 0.9\n\
-             acquisition = \"pi\"\n\"prior.rewards\" = [\"a\", \"b\"]\n{grid}\n"
+             acquisition = \"pi\"\n\"prior.kernel.path\" = [\"a\", \"b\"]\n{grid}\n"
         );
         let mut files = Files::default();
         for (name, rows) in [("a", 40), ("b", 30)] {
