@@ -104,7 +104,10 @@ fn every_file_of_rewards_has_the_rows_that_a_plan_takes() {
         study(protocol, grid, replicates).unwrap_err().to_string()
     };
     let many = error("random", "N = 10", 31);
-    assert!(many.contains("more than the 30 rows of \"b\"") && many.ends_with("use at most 30"));
+    assert!(
+        many.starts_with("s.toml:4: study.replicates = 31 is more than the 30 rows of \"b\"")
+            && many.ends_with("use at most 30")
+    );
     let n = error("first", "N = [10, 30]", 30);
     assert!(n.contains("from the 30 rows of \"b\"") && n.ends_with("2 to 29 rows"), "{n}");
     for (protocol, grid) in [("leave-one-out", ""), ("random", "portion = 0.5"), ("random", "")] {
