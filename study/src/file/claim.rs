@@ -112,7 +112,7 @@ fn terms(text: &str) -> usize {
     let mut terms = 0;
     let mut within = false;
     for c in text.chars() {
-        terms += usize::from(!c.is_whitespace() && !(within && word(c)));
+        terms += usize::from(!(c.is_whitespace() || within && word(c)));
         within = word(c);
     }
     terms
