@@ -1,6 +1,6 @@
 //! A matrix of numbers from a Parquet file, as data of a study.
 
-use std::fs::File;
+use std::io::Cursor;
 use std::path::Path;
 
 use polars::prelude::{DataFrame, DataType, ParquetReader, SerReader};
@@ -18,10 +18,14 @@ pub struct Matrix {
     pub values: Vec<f64>,
 }
 
-/// Reads every column of a file, all of which have to be numeric; nulls are missing entries.
-pub fn read(path: &Path) -> Result<Matrix, FileError> {
-    let file = File::open(path).map_err(FileError::io("open", path))?;
-    let frame = ParquetReader::new(file).finish().map_err(FileError::parquet("read", path))?;
+/// The column in which pandas keeps row numbers that are not 0, 1, 2, ..
+const ROW_NUMBERS: &str = "__index_level_0__";
+
+/// Reads every column, all of which have to be numeric; nulls are missing entries. `path` is the name
+/// that errors give.
+pub fn read(path: &Path, bytes: Vec<u8>) -> Result<Matrix, FileError> {
+    let reader = ParquetReader::new(Cursor::new(bytes));
+    let frame = reader.finish().map_err(FileError::parquet("read", path))?;
     let (rows, columns) = (frame.height(), frame.width());
     let mut values = vec![f64::NAN; rows * columns];
     for (j, column) in numeric(&frame, path)?.iter().enumerate() {
@@ -35,13 +39,18 @@ pub fn read(path: &Path) -> Result<Matrix, FileError> {
 
 fn numeric(frame: &DataFrame, path: &Path) -> Result<Vec<polars::prelude::Column>, FileError> {
     let cast = |column: &polars::prelude::Column| {
+        let refuse = |reason| FileError::Parquet { doing: "read", path: path.into(), reason };
+        if column.name() == ROW_NUMBERS {
+            let reason = "it holds row numbers, which are not data (pandas: index=False)";
+            return Err(refuse(reason.to_owned()));
+        }
         if !column.dtype().is_primitive_numeric() {
             let reason = format!(
                 "column {} holds {}, and a matrix has numbers alone",
                 column.name(),
                 column.dtype()
             );
-            return Err(FileError::Parquet { doing: "read", path: path.into(), reason });
+            return Err(refuse(reason));
         }
         column.cast(&DataType::Float64).map_err(FileError::parquet("read", path))
     };
@@ -57,10 +66,9 @@ mod tests {
         let height = columns[0].len();
         let columns = columns.into_iter().map(IntoColumn::into_column).collect();
         let mut frame = DataFrame::new(height, columns).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("m.parquet");
-        ParquetWriter::new(File::create(&path).unwrap()).finish(&mut frame).unwrap();
-        read(&path)
+        let mut bytes = Vec::new();
+        ParquetWriter::new(&mut bytes).finish(&mut frame).unwrap();
+        read(Path::new("m.parquet"), bytes)
     }
 
     #[test]
@@ -80,5 +88,13 @@ mod tests {
     fn text_is_refused_by_name() {
         let error = written(vec![Series::new("name".into(), ["x"])]).unwrap_err();
         assert!(error.to_string().contains("column name holds"), "{error}");
+    }
+
+    #[test]
+    fn row_numbers_of_pandas_are_refused() {
+        let columns =
+            vec![Series::new("a".into(), [0.5, 1.0]), Series::new(ROW_NUMBERS.into(), [7_i64, 9])];
+        let error = written(columns).unwrap_err();
+        assert!(error.to_string().contains("index=False"), "{error}");
     }
 }

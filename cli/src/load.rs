@@ -1,9 +1,13 @@
 //! A study file and the files that it names, from disk.
 
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use coordinator::server::Definition;
+use rustix::fs::OFlags;
 use study::file::Study;
 use study::plan::{Plan, PlannedPrior};
 use study::prior::Files;
@@ -22,16 +26,17 @@ pub(crate) struct Loaded {
 
 /// Reads and checks a study file; paths in it are relative to its folder.
 pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        BadInput(format!("cannot read the study file {}: {error}", path.display()))
-    })?;
+    let refused =
+        |error| BadInput(format!("cannot read the study file {}: {error}", path.display()));
+    let text = String::from_utf8(read(path).map_err(refused)?)
+        .map_err(|_| refused(io::Error::other("not UTF-8 text")))?;
     let file_name = path.display().to_string();
     let study = Study::parse(&file_name, &text).map_err(|error| BadInput(error.to_string()))?;
     let base = path.parent().unwrap_or(Path::new("."));
     let mut contents = Vec::new();
     for name in study.paths() {
         let place = base.join(&name);
-        let bytes = std::fs::read(&place).map_err(|error| {
+        let bytes = read(&place).map_err(|error| {
             BadInput(format!(
                 "cannot read {}, which {file_name} names: {error}; paths are relative to the study file",
                 place.display()
@@ -44,9 +49,27 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
         let inserted = files.insert(name, bytes.clone());
         inserted.map_err(|error| BadInput(error.to_string()))?;
     }
+    for notice in files.notices() {
+        eprintln!("regretta: {notice}");
+    }
     let plan = Plan::new(study, &files).map_err(|error| BadInput(error.to_string()))?;
     check_own_claims(&plan)?;
     Ok(Loaded { definition: Definition { file_name, text, files: contents }, files, plan })
+}
+
+/// Reads a study file, or a file that one names. Anything but a regular file is refused: a pipe or a
+/// device may never end, or never begin.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file = OpenOptions::new().read(true).custom_flags(without_waiting).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() {
+        let found = if kind.is_dir() { "a folder" } else { "a pipe, a device or a socket" };
+        return Err(io::Error::other(format!("it is {found}; give a regular file")));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The bytes of a file, or of its matrix in NPY where it is Parquet: workers read no Parquet. The
@@ -55,7 +78,8 @@ fn converted(place: &Path, bytes: Vec<u8>) -> anyhow::Result<Vec<u8>> {
     if !bytes.starts_with(b"PAR1") {
         return Ok(bytes);
     }
-    let matrix = analysis::matrix::read(place).map_err(|error| BadInput(error.to_string()))?;
+    let matrix =
+        analysis::matrix::read(place, bytes).map_err(|error| BadInput(error.to_string()))?;
     Ok(study::prior::to_npy(matrix.rows, matrix.columns, &matrix.values))
 }
 

@@ -290,7 +290,13 @@ id = "mine.zero"
 holds = "y > -100"
 budget = 0
 "#;
-    bench.write("s.toml", &format!("{STUDY}{claims}"));
+    // As long as they may be, in the two forms that nest deepest in an evaluator.
+    let deep = [format!("t{} > 0", "+1".repeat(248)), format!("t > 0{}", " AND t > 0".repeat(124))];
+    let claim = |(at, holds): (usize, &String)| {
+        format!("[[claim]]\nid = \"mine.deep-{at}\"\nholds = \"{holds}\"\nbudget = 0.5\n")
+    };
+    let deep: String = deep.iter().enumerate().map(claim).collect();
+    bench.write("s.toml", &format!("{STUDY}{claims}{deep}"));
     bench.run("s.toml", "out", &["--quiet"]);
     let verdicts = verdicts(&bench, &[]);
     let of = |claim: &str| -> Vec<(String, Value, Value, Value)> {
@@ -309,4 +315,8 @@ budget = 0
     assert!(always.iter().all(|row| row.1.is_null() && row.2 == 0), "{always:?}");
     let zero = verdicts.iter().find(|row| row["claim"] == "mine.zero").unwrap();
     assert_eq!(zero["verdict"], "undecided", "a budget of 0 is never confirmed");
+    for claim in ["mine.deep-0", "mine.deep-1"] {
+        let rows = of(claim);
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.2 == 0), "{rows:?}");
+    }
 }

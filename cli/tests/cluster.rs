@@ -28,6 +28,22 @@ fn whole(bench: &Bench, study: &str) -> String {
 }
 
 #[test]
+fn claims_of_a_submitted_study_are_checked() {
+    let bench = Bench::new();
+    let study = |holds: &str| {
+        format!("{STUDY}\n[[claim]]\nid = \"mine\"\nholds = \"{holds}\"\nbudget = \"delta\"\n")
+    };
+    bench.write("good.toml", &study("simple_regret <= f_range"));
+    bench.write("bad.toml", &study("simple_regrets <= f_range"));
+    let service = Service::start(&bench, &[]);
+    service.submit(&bench, "good.toml");
+    let bad = service.study(&bench, &["submit", "bad.toml"]);
+    assert_eq!(bad.status.code(), Some(2), "{}", stderr(&bad));
+    assert!(stderr(&bad).contains("did you mean simple_regret?"), "{}", stderr(&bad));
+    assert_eq!(service.ask(&bench, &["list"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_study_is_submitted_followed_and_fetched() {
     let bench = Bench::new();
     bench.write("study.toml", STUDY);

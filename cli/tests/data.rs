@@ -152,10 +152,40 @@ fn what_cannot_run_is_refused_with_what_would_be_valid() {
         let refused = refused(&bench);
         assert!(refused.contains(reason), "{prior} {grid}: {refused}");
     }
+    let rows = csv(1.0);
+    let (_, fewer) = rows.split_once('\n').unwrap();
+    write(&bench, "fewer.csv", fewer);
+    let swept = "N = [10]\n\"prior.kernel.path\" = [\"r.csv\", \"fewer.csv\"]";
+    write(&bench, "s.toml", study("rewards = \"r.csv\"\nprotocol = \"random\"", swept));
+    assert!(refused(&bench).contains("more than the 39 rows of \"fewer.csv\""));
     let more = study("rewards = \"r.csv\"", "").replace("replicates = 40", "replicates = 41");
     write(&bench, "s.toml", more);
     let refused = refused(&bench);
     assert!(refused.contains("more than the 40 rows"), "{refused}");
+}
+
+/// Rewards as pandas writes them, with numbers for names.
+#[test]
+fn column_numbers_are_no_function() {
+    let bench = Bench::new();
+    let numbers: Vec<String> = (0..COLUMNS).map(|j| j.to_string()).collect();
+    // Debug writes 1.0 where Display writes 1.
+    let row = |i: usize| (0..COLUMNS).map(move |j| format!("{:?}", reward(i, j)));
+    let rows = |index: bool| -> String {
+        let index = |i: usize| if index { format!("{i},") } else { String::new() };
+        (0..ROWS).map(|i| index(i) + &row(i).collect::<Vec<_>>().join(",") + "\n").collect()
+    };
+    write(&bench, "s.toml", study("rewards = \"r.csv\"", "method = [\"random\"]"));
+    write(&bench, "r.csv", format!("{}\n{}", numbers.join(","), rows(false)));
+    let output = bench.output(&["plan", "s.toml"]);
+    let said = common::stderr(&output);
+    assert!(output.status.success() && said.contains("r.csv, line 1: \"0,1,2,"), "{said}");
+    // The header is none of the rows, each of which is one replicate at most.
+    let more = std::fs::read_to_string(bench.path("s.toml")).unwrap().replace("= 40", "= 41");
+    write(&bench, "s.toml", more);
+    assert!(refused(&bench).contains("more than the 40 rows"));
+    write(&bench, "r.csv", format!(",{}\n{}", numbers.join(","), rows(true)));
+    assert!(refused(&bench).contains("index=False"));
 }
 
 /// On the Gaussian twin of data claims can be tested.

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Bench, STUDY, stderr};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 use service::{Process, until};
 
@@ -311,4 +312,23 @@ fn a_disk_that_becomes_read_only_is_told_and_loses_nothing() {
     refused(&bench, "disk/new", &["cannot create disk/new"]);
     disk.remount("rw");
     resumes(&bench, "disk/out", &whole);
+}
+
+/// Nobody writes to the pipe: whoever waits for it waits for ever.
+#[test]
+fn only_regular_files_are_read() {
+    let bench = Bench::new();
+    mknodat(CWD, bench.path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let naming = |file: &str| {
+        let mean = format!("mean = {{ kind = \"file\", path = \"{file}\" }}\nnoise_variance");
+        STUDY.replace("noise_variance", &mean)
+    };
+    bench.write("of-pipe.toml", &naming("pipe"));
+    bench.write("of-device.toml", &naming("/dev/null"));
+    bench.write("of-folder.toml", &naming("."));
+    for study in ["pipe", "of-pipe.toml", "/dev/null", "of-device.toml", ".", "of-folder.toml"] {
+        let (status, said) = Process::start(bench.command(&["plan", study])).wait();
+        assert_eq!(status.code(), Some(2), "{study}: {said}");
+        assert!(said.contains("cannot read") && said.contains("give a regular file"), "{said}");
+    }
 }

@@ -1,6 +1,10 @@
 //! Whether a claim of one's own can be evaluated: known columns, a condition, no aggregate.
 
-use polars::prelude::{DataFrame, DataType, Expr, Field, IntoLazy, PolarsError, Schema};
+use std::panic::catch_unwind;
+
+use polars::prelude::{
+    DataFrame, DataType, Expr, Field, FunctionExpr, IntoLazy, PolarsError, Schema,
+};
 use polars::sql::sql_expr;
 use study::file::{OwnClaim, Quantifier, Study};
 
@@ -105,10 +109,26 @@ fn columns(swept: &[(String, Type)]) -> Vec<(String, Type)> {
 }
 
 fn parse(text: &str) -> Result<Expr, String> {
-    let expression = sql_expr(text).map_err(|error| format!("is not a SQL expression: {error}"))?;
-    let aggregates = |part: &Expr| matches!(part, Expr::Agg(_) | Expr::Over { .. } | Expr::Len);
-    if (&expression).into_iter().any(aggregates) {
-        return Err("takes an aggregate over many records; a claim is about one trial".to_owned());
+    // Queries are refused below, but the files that they name are opened while they are parsed.
+    if text.to_ascii_lowercase().contains("read_") {
+        return Err("reads files; a claim is about the columns of records".to_owned());
+    }
+    // Some calls without arguments make the parser panic.
+    let parsed = catch_unwind(|| sql_expr(text)).map_err(|_| "is not a SQL expression")?;
+    let expression = parsed.map_err(|error| format!("is not a SQL expression: {error}"))?;
+    for part in &expression {
+        let refused = match part {
+            Expr::SubPlan(..) => "holds a query; a claim is about one trial",
+            Expr::Agg(_) | Expr::Over { .. } | Expr::Len => {
+                "takes an aggregate over many records; a claim is about one trial"
+            }
+            // Padding, for one, takes as much memory as it says.
+            Expr::Function { function: FunctionExpr::StringExpr(_), .. } => {
+                "works on text; compare it as a whole, as in \"status = 'ok'\""
+            }
+            _ => continue,
+        };
+        return Err(refused.to_owned());
     }
     Ok(expression)
 }
@@ -143,4 +163,62 @@ fn explain(error: &PolarsError, columns: &[(String, Type)]) -> String {
          lists the columns, and scalars are {}",
         scalars::COLUMNS.map(|(name, _)| name).join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use polars::prelude::{Column, ParquetWriter};
+
+    use super::*;
+
+    fn evaluated(text: &str) -> Result<DataType, String> {
+        parse(text).and_then(|expression| output(&expression, &columns(&[])))
+    }
+
+    /// Records may come from anywhere, and claims with them.
+    #[test]
+    fn what_could_do_harm_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("t.parquet");
+        let mut frame = DataFrame::new(1, vec![Column::new("t".into(), [1_i64])]).unwrap();
+        ParquetWriter::new(File::create(&file).unwrap()).finish(&mut frame).unwrap();
+        let file = file.display();
+        for (text, reason) in [
+            (format!("t IN (SELECT t FROM read_parquet('{file}'))"), "reads files"),
+            (format!("t IN (FROM READ_Parquet('{file}'))"), "reads files"),
+            (format!("t IN (SELECT t FROM \"read_parquet\"('{file}'))"), "reads files"),
+            ("t IN (SELECT 1)".to_owned(), "holds a query"),
+            ("length(lpad('x', 100000000000, 'y')) > 0".to_owned(), "works on text"),
+            ("least() > 0".to_owned(), "is not a SQL expression"),
+        ] {
+            let error = evaluated(&text).unwrap_err();
+            assert!(error.starts_with(reason), "{text}: {error}");
+        }
+    }
+
+    /// The longest expressions that a study file may have, on a test's 2 MiB of stack.
+    #[test]
+    fn what_nests_deeply_is_evaluated_or_refused() {
+        for text in [
+            format!("t > 0{}", " AND t > 0".repeat(124)),
+            format!("t{} > 0", "+1".repeat(248)),
+            format!("t > 0{}", " IS NULL".repeat(248)),
+            format!("{}t{} > 0", "(".repeat(20), ")".repeat(20)),
+        ] {
+            assert_eq!(evaluated(&text), Ok(DataType::Boolean), "{text}");
+        }
+        for text in [
+            format!("{}t > 0{}", "(".repeat(248), ")".repeat(248)),
+            format!("{}t > 0", "NOT ".repeat(496)),
+            format!("0 < {}t", "- ".repeat(496)),
+            format!("0 < {}t{}", "abs(".repeat(160), ")".repeat(160)),
+            format!("0 < {}1{}", "CASE WHEN t > 0 THEN ".repeat(60), " END".repeat(60)),
+            format!("{}t{}", "[".repeat(248), "]".repeat(248)),
+        ] {
+            let error = evaluated(&text).unwrap_err();
+            assert!(error.starts_with("is not a SQL expression"), "{error}");
+        }
+    }
 }

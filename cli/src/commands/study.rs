@@ -134,7 +134,9 @@ struct Submitted {
 }
 
 async fn submit(path: &Path, common: &Common) -> anyhow::Result<()> {
-    let loaded = load(path)?;
+    // Away from the runtime: polars, which checks claims, blocks on one of its own.
+    let path = path.to_owned();
+    let loaded = tokio::task::spawn_blocking(move || load(&path)).await??;
     let name = loaded.plan.study.name.clone();
     let definition = loaded.definition;
     let submission = Submission {

@@ -128,7 +128,7 @@ async fn follow(
 
 fn refused(error: client::Error) -> anyhow::Error {
     match error {
-        client::Error::Threads(_) => error.into(),
+        client::Error::Threads(_) | client::Error::Proof(_) => error.into(),
         _ => BadInput(error.to_string()).into(),
     }
 }

@@ -208,7 +208,7 @@ fn load(head: &Head, folders: &[PathBuf]) -> anyhow::Result<Loaded> {
     for (name, digest) in &head.files {
         let kept = folders.iter().map(|place| folder(place).join("files").join(digest));
         let beside = folders.iter().map(|place| place.join("files").join(digest));
-        let found = kept.chain(beside).find_map(|path| std::fs::read(path).ok());
+        let found = kept.chain(beside).find_map(|path| crate::load::read(&path).ok());
         let whole = found.filter(|bytes| blake3::hash(bytes).to_hex().as_str() == digest);
         let bytes = whole.with_context(|| {
             format!("{name} of the study is not kept beside its parts (files/{digest})")

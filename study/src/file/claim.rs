@@ -92,7 +92,30 @@ fn expression<'a>(item: &Item<'a>) -> Result<&'a str, FileError> {
     if text.trim().is_empty() {
         return Err(item.refuse("is empty", "give an expression over record columns"));
     }
+    let length = terms(text);
+    if length > MOST_TERMS {
+        let reason = format!("has {length} words and symbols");
+        return Err(
+            item.refuse(reason, format!("valid are at most {MOST_TERMS}; make it several claims"))
+        );
+    }
     Ok(text)
+}
+
+/// The longest expression, in words and symbols. It is evaluated recursively, `a AND b AND c` as deep as
+/// `((a))`, on threads with 2 MiB of stack.
+const MOST_TERMS: usize = 500;
+
+/// Words, numbers and symbols, of which an expression has at least as many as levels.
+fn terms(text: &str) -> usize {
+    let word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let mut terms = 0;
+    let mut within = false;
+    for c in text.chars() {
+        terms += usize::from(!(c.is_whitespace() || within && word(c)));
+        within = word(c);
+    }
+    terms
 }
 
 fn allowed(item: &Item<'_>) -> Result<f64, FileError> {

@@ -87,9 +87,10 @@ impl Study {
         let real = priors.priors.iter().any(|p| p.spec.setting == Setting::Data);
         let mut lines = priors.lines;
         let axes = grid::read(&grid, real)?;
-        lines.insert(grid.key.clone(), grid.line);
-        for (key, node) in grid.table {
-            lines.insert(format!("grid.{key}"), node.line);
+        for section in [&study, &grid] {
+            lines.insert(section.key.clone(), section.line);
+            let keys = section.table.iter();
+            lines.extend(keys.map(|(key, node)| (format!("{}.{key}", section.key), node.line)));
         }
         let detail = settings::detail(&study)?;
         refuse_own_claims(&top, detail)?;

@@ -85,6 +85,42 @@ fn cells_that_are_the_same_by_content_are_one() {
     assert!(plan.cells.iter().all(|cell| cell.prior != 1));
 }
 
+/// Files of rewards along an axis: what holds for one has to hold for all.
+#[test]
+fn every_file_of_rewards_has_the_rows_that_a_plan_takes() {
+    let study = |protocol: &str, grid: &str, replicates: u32| {
+        let text = format!(
+            "[study]\nname = \"rows\"\nseed = 1\nreplicates = {replicates}\n[prior]\nsetting = \"data\"\n\
+             rewards = \"a\"\nprotocol = \"{protocol}\"\n[grid]\nT = [1, 2]\ndelta = 0.9\n\
+             acquisition = \"pi\"\n\"prior.kernel.path\" = [\"a\", \"b\"]\n{grid}\n"
+        );
+        let mut files = Files::default();
+        for (name, rows) in [("a", 40), ("b", 30)] {
+            files.insert(name, "0.5 0.1 0.2\n".repeat(rows).into_bytes()).unwrap();
+        }
+        Plan::new(Study::parse("s.toml", &text).expect(&text), &files)
+    };
+    let error = |protocol: &str, grid: &str, replicates: u32| {
+        study(protocol, grid, replicates).unwrap_err().to_string()
+    };
+    let many = error("random", "N = 10", 31);
+    assert!(
+        many.starts_with("s.toml:4: study.replicates = 31 is more than the 30 rows of \"b\"")
+            && many.ends_with("use at most 30")
+    );
+    let n = error("first", "N = [10, 30]", 30);
+    assert!(n.contains("from the 30 rows of \"b\"") && n.ends_with("2 to 29 rows"), "{n}");
+    for (protocol, grid) in [("leave-one-out", ""), ("random", "portion = 0.5"), ("random", "")] {
+        let differ = error(protocol, grid, 30);
+        assert!(differ.contains("\"b\" has 30 rows, and \"a\" 40"), "{differ}");
+    }
+    assert!(
+        error("leave-one-out", "N = 29", 30).contains("is not all of the 39 other rows of \"a\"")
+    );
+    assert_eq!(study("random", "N = [10, 29]", 30).unwrap().cells.len(), 4);
+    assert_eq!(study("leave-one-out", "method = \"random\"", 30).unwrap().cells.len(), 2);
+}
+
 #[test]
 fn the_threshold_follows_the_family() {
     let plan = plan_of(BASE);

@@ -1,7 +1,7 @@
 //! The files that a prior names, by content.
 
-use super::{Invalid, PriorSpec, Table, TableError};
-use std::{collections::BTreeMap, fs, io, path::Path};
+use super::{Invalid, Table, TableError};
+use std::collections::BTreeMap;
 
 /// A numeric file: its bytes, their BLAKE3 digest, and the numbers in them.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,22 +19,6 @@ pub struct Files {
     gaps: BTreeMap<String, Option<TableError>>,
 }
 
-/// A file that could not be read or understood.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The operating system refused.
-    #[error("cannot read {path}: {source}; paths are relative to the study file")]
-    Read {
-        /// The file, as it was looked for.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The content is not a table of numbers.
-    #[error(transparent)]
-    Table(#[from] TableError),
-}
-
 impl File {
     /// The content.
     pub fn bytes(&self) -> &[u8] {
@@ -48,18 +32,6 @@ impl File {
 }
 
 impl Files {
-    /// Reads every file that the prior names, relative to `base_dir`, the study file's folder.
-    pub fn load(base_dir: &Path, prior: &PriorSpec) -> Result<Self, LoadError> {
-        let mut files = Self::default();
-        for path in prior.paths() {
-            let place = base_dir.join(path);
-            let read = fs::read(&place)
-                .map_err(|source| LoadError::Read { path: place.display().to_string(), source });
-            files.insert(path, read?)?;
-        }
-        Ok(files)
-    }
-
     /// Adds a file whose content is at hand, as a worker gets it from the coordinator. Missing entries
     /// are NaN, and refused by all uses but one: see [`Files::incomplete`].
     pub fn insert(&mut self, path: &str, bytes: Vec<u8>) -> Result<(), TableError> {
@@ -75,6 +47,11 @@ impl Files {
     /// Every file with its path, in order of path.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
         self.by_path.iter().map(|(path, file)| (path.as_str(), file))
+    }
+
+    /// What whoever gave the files should know of how they were read.
+    pub fn notices(&self) -> impl Iterator<Item = &str> {
+        self.by_path.values().filter_map(|file| file.table.notice())
     }
 
     /// The numbers in the file that `key` of the study names, all of which are there.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use data::{DataSpec, Protocol, Sense};
 pub use domain::{DomainSpec, SOBOL_DIMENSIONS, Shape};
-pub use files::{File, Files, LoadError};
+pub use files::{File, Files};
 pub use invalid::Invalid;
 pub use kernel::{KernelSpec, Lengthscale};
 pub use mean::MeanSpec;

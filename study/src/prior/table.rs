@@ -1,24 +1,17 @@
 //! Numeric files: text, or NumPy's NPY.
-//!
-//! Text has one row per line, fields separated by commas or, where a line has none, by whitespace.
-//! `#` starts a comment, blank lines are skipped, and so is a header: a first row with a name in it
-//! and no number. Every row has the same number of fields, and every field is a finite number or,
-//! where gaps are allowed, a mark of a missing one: nothing between commas, or a word of
-//! [`MISSING`].
 
 #[cfg(test)]
 mod tests;
+mod text;
 
 use super::npy::{self, NpyError};
-
-/// The fields that stand for a missing number.
-const MISSING: [&str; 5] = ["", "NA", "NaN", "nan", "null"];
 
 /// A matrix read from a file. What is missing is NaN, always with the same bits.
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: usize,
     values: Vec<f64>,
+    notice: Option<String>,
 }
 
 /// Whether a table may have gaps.
@@ -88,6 +81,33 @@ pub enum TableError {
         /// The row, shortened.
         text: String,
     },
+    /// A first row of 0, 1, 2, .. that may be a header or a row.
+    #[error(
+        "{file}, line {line}: \"{text}\" may be column names, as pandas writes them, or numbers; delete \
+         the line (pandas: header=False), or write the numbers as 0.0, 1.0, .."
+    )]
+    NumberedHeader {
+        /// The file.
+        file: String,
+        /// Counted from 1.
+        line: usize,
+        /// The row, shortened.
+        text: String,
+    },
+    /// A header that has no name for the first column.
+    #[error(
+        "{file}, line {line}: the header \"{text}\" has no name for the first column, as where row \
+         numbers are written, which are not data; leave them out (pandas: index=False), begin a title \
+         with #, and write a missing entry as NaN"
+    )]
+    UnnamedColumn {
+        /// The file.
+        file: String,
+        /// Counted from 1.
+        line: usize,
+        /// The header, shortened.
+        text: String,
+    },
     /// The bytes are not text.
     #[error("{file}, line {line}: not UTF-8 text; give a CSV file")]
     NotText {
@@ -131,7 +151,12 @@ impl Table {
     /// Where they do not make up whole rows.
     pub fn from_values(columns: usize, values: Vec<f64>) -> Self {
         assert!(columns > 0 && values.len().is_multiple_of(columns), "whole rows");
-        Self { columns, values }
+        Self { columns, values, notice: None }
+    }
+
+    /// What whoever gave the file should know of how it was read.
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
     }
 
     /// Number of rows.
@@ -182,7 +207,7 @@ impl Table {
                 });
             }
         }
-        Ok(Self { columns, values })
+        Ok(Self { columns, values, notice: None })
     }
 
     fn read_text(file: &str, bytes: &[u8], gaps: Gaps) -> Result<Self, TableError> {
@@ -190,58 +215,6 @@ impl Table {
             let line = bytes[..error.valid_up_to()].split(|&byte| byte == b'\n').count();
             TableError::NotText { file: file.to_owned(), line }
         })?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut table = Self { columns: 0, values: Vec::new() };
-        let mut header_possible = true;
-        for (line, text) in (1..).zip(text.lines()) {
-            let text = text.split('#').next().unwrap_or_default().trim();
-            if text.is_empty() {
-                continue;
-            }
-            let header = header_possible && is_header(text);
-            header_possible = false;
-            if !header {
-                table.push(file, line, text, gaps)?;
-            }
-        }
-        Ok(table)
+        text::read(file, text, gaps)
     }
-
-    fn push(&mut self, file: &str, line: usize, text: &str, gaps: Gaps) -> Result<(), TableError> {
-        let before = self.values.len();
-        for (column, field) in (1..).zip(fields(text)) {
-            let missing = gaps == Gaps::Allowed && MISSING.contains(&field);
-            let number = || field.parse::<f64>().ok().filter(|value| value.is_finite());
-            let value = if missing { Some(f64::NAN) } else { number() };
-            self.values.push(value.ok_or_else(|| TableError::Field {
-                file: file.to_owned(),
-                line,
-                column,
-                text: field.to_owned(),
-            })?);
-        }
-        let found = self.values.len() - before;
-        if before == 0 {
-            self.columns = found;
-        }
-        let expected = self.columns;
-        if found == expected {
-            return Ok(());
-        }
-        let text = text.chars().take(40).collect();
-        Err(TableError::Ragged { file: file.to_owned(), line, found, expected, text })
-    }
-}
-
-/// A row in which all numbers are missing is not a header: dropping it would be silent.
-fn is_header(text: &str) -> bool {
-    fields(text).all(|field| field.parse::<f64>().is_err())
-        && !fields(text).all(|field| MISSING.contains(&field))
-}
-
-fn fields(text: &str) -> impl Iterator<Item = &str> {
-    let comma = text.contains(',');
-    let separator = move |c: char| if comma { c == ',' } else { c.is_whitespace() };
-    // Several blanks in a row separate once; two commas enclose an empty field, which is a gap.
-    text.split(separator).map(str::trim).filter(move |field| comma || !field.is_empty())
 }

@@ -189,24 +189,6 @@ fn files_are_checked_for_presence_and_shape() {
 }
 
 #[test]
-fn loading_reads_relative_to_the_study_and_names_what_is_missing() {
-    let folder = std::env::temp_dir().join(format!("regretta-files-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("m.csv"), "1\n2\n").unwrap();
-    let mean = json!({"kind": "file", "path": "m.csv"});
-    let grid = json!({"kind": "grid", "points": 2, "dimension": 1});
-    let mut spec = spec(&smooth(), &grid, &mean);
-    let files = Files::load(&folder, &spec).unwrap();
-    assert_eq!(files.table("prior.mean.path", "m.csv").unwrap().values(), [1.0, 2.0]);
-    let loaded: Vec<_> = files.iter().map(|(path, file)| (path, file.bytes())).collect();
-    assert_eq!(loaded, [("m.csv", &b"1\n2\n"[..])]);
-    spec.mean = MeanSpec::File { path: "absent.csv".to_owned() };
-    let error = Files::load(&folder, &spec).unwrap_err().to_string();
-    assert!(error.starts_with("cannot read ") && error.contains("absent.csv"), "{error}");
-    std::fs::remove_dir_all(&folder).unwrap();
-}
-
-#[test]
 fn identity_is_content_and_every_value_counts() {
     let files = |name: &str, text: &str| {
         let mut files = Files::default();

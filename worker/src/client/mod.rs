@@ -44,7 +44,7 @@ use backoff::Backoff;
 use catalogue::Catalogue;
 use connect::{Coordinator, Failed};
 use library::Library;
-use pool::Pool;
+use pool::{Pool, guarded};
 use session::{Around, Ended};
 
 /// A worker's settings.
@@ -160,6 +160,12 @@ pub enum Error {
         /// The last failure.
         last: String,
     },
+    /// The fixed trials panicked: a bug, or a machine that is broken.
+    #[error(
+        "the fixed trials that prove a worker's numbers cannot be computed here: {0}; if they can on \
+         other machines, this one is broken, and if not, please report it"
+    )]
+    Proof(String),
     /// The system gives no threads.
     #[error("cannot start threads: {0}; use fewer slots")]
     Threads(#[from] std::io::Error),
@@ -174,7 +180,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<Summary,
     let coordinators = Coordinator::all(&config)?;
     let mut registration = Registration {
         version: env!("CARGO_PKG_VERSION").into(),
-        numerics: proof(config.cpu, config.compute).await,
+        numerics: proof(config.compute, move || digest(config.cpu)).await?,
         name: config.name.clone(),
         slots: config.slots,
         previous: None,
@@ -238,20 +244,25 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<Summary,
 }
 
 /// The digest of the fixed trials as this machine computes it, once per process and CPU.
-async fn proof(cpu: Cpu, compute: Compute) -> String {
+fn digest(cpu: Cpu) -> String {
     static KNOWN: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
-    let prove = move || {
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        known.entry(format!("{cpu:?}")).or_insert_with(|| golden::digest(cpu)).clone()
-    };
-    match compute {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.entry(format!("{cpu:?}")).or_insert_with(|| golden::digest(cpu)).clone()
+}
+
+async fn proof(
+    compute: Compute,
+    digest: impl FnOnce() -> String + Send + 'static,
+) -> Result<String, Error> {
+    let prove = || guarded(digest);
+    let proven = match compute {
         Compute::Inline => prove(),
         Compute::Threads => {
             let proven = tokio::task::spawn_blocking(prove).await;
-            // A worker that cannot run the fixed trials has no digest that anyone accepts.
-            proven.unwrap_or_else(|_| "0".repeat(64))
+            proven.unwrap_or_else(|error| Err(error.to_string()))
         }
-    }
+    };
+    proven.map_err(Error::Proof)
 }
 
 #[cfg(test)]

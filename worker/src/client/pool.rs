@@ -140,7 +140,7 @@ async fn fail(job: &Job, reason: String) -> How {
 }
 
 /// What a function returns, or what it said when it panicked.
-fn guarded<T>(function: impl FnOnce() -> T) -> Result<T, String> {
+pub(super) fn guarded<T>(function: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(function)).map_err(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied());

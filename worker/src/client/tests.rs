@@ -393,6 +393,19 @@ async fn a_wrong_token_is_an_error_at_once() {
     assert_eq!(run(right, CancellationToken::new()).await.unwrap().trials, 20);
 }
 
+#[tokio::test]
+async fn a_panic_in_the_proof_is_said_to_be_one() {
+    for compute in [Compute::Inline, Compute::Threads] {
+        let error = proof(compute, || panic!("no such lane")).await.unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains("panicked: no such lane") && matches!(error, Error::Proof(_)),
+            "{said}"
+        );
+        assert_eq!(proof(compute, || "digest".to_owned()).await.unwrap(), "digest");
+    }
+}
+
 /// Leases that take far longer than a test, and send nothing before they are done.
 fn long(count: u64) -> State {
     let mut state = State::of(&text().replace("replicates = 400", "replicates = 1000000000000"));

@@ -138,7 +138,7 @@ fn files_give_the_matrix_or_the_factor_itself() {
 #[test]
 fn matrices_that_are_no_covariance_are_refused() {
     let refused = |text: &str, points| with_file(points, "matrix", text).unwrap_err().to_string();
-    assert!(refused("0 1\n1 0", 2).starts_with(
+    assert!(refused("0.0 1\n1 0", 2).starts_with(
         "prior.kernel is not positive semidefinite: after 0 pivots, the residual covariance of \
          points 0 and 1 is 1e0"
     ));

@@ -61,13 +61,8 @@ impl<'a> RowTrials<'a> {
     pub(crate) fn run(&self, replicate: u64, sink: &mut impl FnMut(Record)) {
         let cell = self.cell.id();
         let mut emit = |t, outcome| sink(Record { cell, replicate, t, outcome });
-        let own = usize::try_from(replicate).unwrap_or(usize::MAX);
-        if own >= self.rewards.functions() {
-            // A plan has no more replicates than rows.
-            self.checkpoints.iter().for_each(|&t| emit(t, Err(Failure::Panicked)));
-            return;
-        }
-        self.trial(own, &mut emit);
+        let own = usize::try_from(replicate).ok().filter(|&row| row < self.rewards.functions());
+        self.trial(own.expect("a plan has no more replicates than rows"), &mut emit);
     }
 
     fn open(&self, replicate: u64, purpose: Purpose) -> Stream {

@@ -59,8 +59,8 @@ fn mismatch(dataset: &Dataset, plan: &Plan) -> Option<String> {
 fn kept(dataset: &Dataset) -> anyhow::Result<Loaded> {
     let path = dataset.dir.join("study.toml");
     let file_name = path.display().to_string();
-    let text =
-        std::fs::read_to_string(&path).with_context(|| format!("cannot read {file_name}"))?;
+    let text = load::read(&path).with_context(|| format!("cannot read {file_name}"))?;
+    let text = String::from_utf8(text).with_context(|| format!("cannot read {file_name}"))?;
     let names = dataset.study.paths();
     let digests = if names.is_empty() { BTreeMap::new() } else { digests(&dataset.dir)? };
     let mut files = Files::default();
@@ -91,7 +91,7 @@ fn content(dir: &Path, name: &str, digest: Option<&[u8; 32]>) -> Option<Vec<u8>>
         let bytes = std::fs::read(ledger(dir).join("files").join(hash.to_hex().as_str())).ok()?;
         (blake3::hash(&bytes) == hash).then_some(bytes)
     });
-    kept.or_else(|| std::fs::read(dir.join(name)).ok())
+    kept.or_else(|| load::read(&dir.join(name)).ok())
 }
 
 /// The digests of the files that the run's study names; none where the folder has no ledger.

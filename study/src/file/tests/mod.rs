@@ -70,6 +70,20 @@ fn the_documented_study_reads() {
 }
 
 #[test]
+fn an_expression_has_at_most_500_words_and_symbols() {
+    let with = |holds: &str| {
+        parse(&FULL.replace("cumulative_regret <= 8 * sqrt(t * rho_hi)", holds)).map(|_| ())
+    };
+    let chain = |more: usize| format!("t > 0.5{}", " AND f_range>=-1".repeat(more));
+    assert_eq!(with(&chain(82)), Ok(()));
+    for holds in [chain(83), chain(5000), "(".repeat(501), "NOT ".repeat(501), "-".repeat(501)] {
+        let error = with(&holds).unwrap_err().to_string();
+        assert!(error.starts_with("s.toml:34: claim.holds = "), "{error}");
+        assert!(error.ends_with("valid are at most 500; make it several claims"), "{error}");
+    }
+}
+
+#[test]
 fn the_example_of_the_documentation_can_be_run() {
     let page = include_str!("../../../../docs/study-file.md");
     let (_, rest) = page.split_once("```toml\n").unwrap();

@@ -10,7 +10,7 @@ fn error(text: &str) -> String {
 
 #[test]
 fn commas_blanks_headers_and_comments() {
-    let expected = Table { columns: 2, values: vec![1.0, -2.5, 3e-7, 4.0] };
+    let expected = Table::from_values(2, vec![1.0, -2.5, 3e-7, 4.0]);
     for text in [
         "1,-2.5\n3e-7,4\n",
         "1 -2.5\n3e-7   4",
@@ -55,7 +55,7 @@ fn incomplete(text: &str) -> Result<Table, TableError> {
 #[test]
 fn gaps_are_nan_where_they_are_allowed() {
     let values = vec![1.0, f64::NAN, f64::NAN, f64::NAN, f64::NAN, 6.0];
-    let expected = Table { columns: 3, values };
+    let expected = Table::from_values(3, values);
     for text in ["x,y,z\n1,,NA\nNaN,nan,6", "1 null nan\nNA NaN 6", "1,\t, \n,null,6\n"] {
         let table = incomplete(text).unwrap();
         assert_eq!(table, expected, "{text:?}");
@@ -83,9 +83,57 @@ fn a_first_row_of_gaps_is_a_row() {
         assert_eq!(incomplete(text).unwrap().rows(), 2, "{text:?}");
         assert!(error(text).starts_with("k.csv, line 1, column 1: "), "{text:?}");
     }
-    // A table of a data frame: no name above the row numbers, and a country's name.
-    assert_eq!(incomplete(",NA,BR\n1,2,3").unwrap(), parse(",NA,BR\n1,2,3").unwrap());
-    assert_eq!(parse(",NA,BR\n1,2,3").unwrap().rows(), 1);
+    // A country's name is a name.
+    assert_eq!(incomplete("NA,BR\n1,2").unwrap(), parse("1,2").unwrap());
+}
+
+/// What pandas writes where columns have no names.
+#[test]
+fn column_numbers_above_floats_are_a_header() {
+    for text in ["0,1,2\n0.5,1.0,-2.0\n3e0,0.0,0.25\n", "# x\n0 1 2\n0.5 1.0 -2.0\n3.0 0.0 .25"] {
+        let table = parse(text).unwrap();
+        assert_eq!(table.values(), [0.5, 1.0, -2.0, 3.0, 0.0, 0.25], "{text:?}");
+        let notice = table.notice().unwrap();
+        assert!(notice.starts_with("k.csv, line ") && notice.contains("column names"), "{notice}");
+    }
+    assert_eq!(incomplete("0,1,2\n,NA,0.5").unwrap().rows(), 1);
+}
+
+#[test]
+fn column_numbers_that_may_be_a_row_are_refused() {
+    for text in ["0,1\n0.5,0.5", "0,1,2\n1,0,2\n2,1,0", "0 1 2\n0.5 0.5 0.5\n0.5 -1 0.5"] {
+        let expected = "k.csv, line 1: \"0".to_owned();
+        let error = error(text);
+        assert!(error.starts_with(&expected) && error.contains("header=False"), "{error}");
+    }
+    // Nothing to confuse them with: written as floats, in another order, or alone.
+    for (text, rows) in
+        [("0.0,1.0\n0.5,0.5", 2), ("1,0\n0.5,0.5", 2), ("0,1,2", 1), ("0\n0.5\n1", 3)]
+    {
+        let table = parse(text).unwrap();
+        assert_eq!((table.rows(), table.notice()), (rows, None), "{text:?}");
+    }
+}
+
+#[test]
+fn row_numbers_are_not_data() {
+    for text in [
+        ",0,1,2\n0,0.5,0.1,0.2\n1,0.3,0.4,0.6",
+        ",a,b\n0,0.5,0.1",
+        ",NA,BR\n1,2,3",
+        ",0\n0,0.5",
+        "\t0\t1\t2\n0\t0.5\t0.1\t0.2",
+        "a b\n1 0.5 0.1",
+    ] {
+        for parse in [Table::parse, Table::parse_incomplete] {
+            let error = parse("k.csv", text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("index=False"), "{text:?}: {error}");
+        }
+    }
+    // A row that begins with a gap, and titles.
+    assert_eq!(incomplete(",0.5,1\n0.1,0.2,0.3").unwrap().rows(), 2);
+    assert_eq!(parse("measured in June\n0.1,0.2").unwrap().rows(), 1);
+    assert_eq!(parse("mean value\n0.1\n0.2").unwrap().rows(), 2);
 }
 
 #[test]
