@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use access::Door;
 use hub::{Hub, Stage};
 use listen::Bounded;
+pub(crate) use access::names_loopback;
 pub(crate) use snapshot::End;
 
 use crate::exit::BadInput;
