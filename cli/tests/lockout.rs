@@ -114,7 +114,8 @@ fn nor_do_they_under_tls_with_client_certificates() {
     let server = ["--tls-cert", "certs/server.pem", "--tls-key", "certs/server.key"];
     let trust = ["--tls-ca", "certs/ca.pem"];
     let service = Service::start(&bench, &[&server[..], &trust].concat());
-    let _siege = Siege::lay(service.address, besiegers(), &[b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"]);
+    let _siege =
+        Siege::lay(service.address, besiegers(), &[b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"]);
     let client = ["--tls-cert", "certs/client.pem", "--tls-key", "certs/client.key"];
     answered(&bench, &service, &[&trust[..], &client].concat());
 }
@@ -136,7 +137,8 @@ fn half_requests_for_metrics_stop_neither_metrics_nor_calls() {
     let arguments = [&["coordinator", "--dir", "service"], &listen[..]].concat();
     let service = with_files(&bench, 1024, &arguments);
     let count = besiegers().min(1600);
-    let _siege = Siege::lay(service.metrics.unwrap(), count, &[b"GET /metrics HTTP/1.1\r\nHost: x\r\n"]);
+    let _siege =
+        Siege::lay(service.metrics.unwrap(), count, &[b"GET /metrics HTTP/1.1\r\nHost: x\r\n"]);
     answered(&bench, &service, &["--token-file", "token"]);
     assert_eq!(service.metric("regretta_workers"), 0);
 }
@@ -213,7 +215,8 @@ fn the_deadline_is_for_strangers_alone() {
     });
     for mut stream in strangers {
         let ended = stream.read_to_end(&mut Vec::new());
-        let closed = ended.as_ref().map_or_else(|e| e.kind() == ErrorKind::ConnectionReset, |_| true);
+        let closed =
+            ended.as_ref().map_or_else(|e| e.kind() == ErrorKind::ConnectionReset, |_| true);
         assert!(closed, "{ended:?}");
     }
     assert!(watch.is_running(), "{}", watch.said());

@@ -47,9 +47,10 @@ fn a_ledgers_password_on_a_command_line_is_refused_and_not_repeated() {
 fn a_ledgers_password_in_the_environment_is_used_and_never_printed() {
     let bench = bench();
     let coordinator = ["coordinator", "--dir", "service", "--listen", "127.0.0.1:0"];
-    for (arguments, words) in
-        [(&coordinator[..], "postgres://me@127.0.0.1:1/led"), (&["coordinator", "--help"], "REGRETTA_LEDGER")]
-    {
+    for (arguments, words) in [
+        (&coordinator[..], "postgres://me@127.0.0.1:1/led"),
+        (&["coordinator", "--help"], "REGRETTA_LEDGER"),
+    ] {
         let mut command = bench.command(arguments);
         command.env("REGRETTA_LEDGER", format!("postgres://me:{PASSWORD}@127.0.0.1:1/led"));
         let output = command.env("RUST_LOG", "trace").output().unwrap();
@@ -63,7 +64,9 @@ fn a_ledgers_password_in_the_environment_is_used_and_never_printed() {
 fn job_scripts_are_for_their_owner_alone() {
     let bench = bench();
     std::fs::create_dir(bench.path("bin")).unwrap();
-    for (name, text) in [("sbatch", "echo 7"), ("scontrol", "echo MaxArraySize = 1001"), ("squeue", "")] {
+    for (name, text) in
+        [("sbatch", "echo 7"), ("scontrol", "echo MaxArraySize = 1001"), ("squeue", "")]
+    {
         let name = format!("bin/{name}");
         bench.write(&name, &format!("#!/bin/sh\n{text}\n"));
         set_mode(&bench, &name, 0o755);
@@ -115,7 +118,8 @@ fn a_coordinator_warns_of_its_token_file_too() {
     let bench = bench();
     set_mode(&bench, "token", 0o644);
     // Refused for its address, so that it ends.
-    let coordinator = ["coordinator", "--dir", "service", "--listen", "0.0.0.0:0", "--token-file", "token"];
+    let coordinator =
+        ["coordinator", "--dir", "service", "--listen", "0.0.0.0:0", "--token-file", "token"];
     let said = stderr(&bench.output(&coordinator));
     assert!(said.contains("others can read the token in token (mode 644)"), "{said}");
 }

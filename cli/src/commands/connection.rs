@@ -193,7 +193,9 @@ fn warn_of_readers(file: &Path) {
     let readers = if own { 0o044 } else { 0o004 };
     if found.is_file() && found.mode() & readers != 0 {
         let (name, mode) = (file.display(), found.mode() & 0o777);
-        tracing::warn!("others can read the token in {name} (mode {mode:03o}); run chmod 600 on it");
+        tracing::warn!(
+            "others can read the token in {name} (mode {mode:03o}); run chmod 600 on it"
+        );
     }
 }
 
@@ -225,7 +227,9 @@ mod tests {
 
     #[test]
     fn only_plain_connections_to_other_machines_expose_a_token() {
-        for address in ["http://coordinator:7070", "http://10.0.0.5:7070", "http://[2001:db8::1]:7070"] {
+        for address in
+            ["http://coordinator:7070", "http://10.0.0.5:7070", "http://[2001:db8::1]:7070"]
+        {
             assert!(is_exposed(address), "{address}");
         }
         for address in [

@@ -45,9 +45,7 @@ struct Peer(IpAddr);
 impl Peer {
     fn new(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
-            IpAddr::V6(address) => {
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
-            }
+            IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
             address @ IpAddr::V4(_) => address,
         })
     }

@@ -35,7 +35,8 @@ impl Standby {
         reporter.set_not_serving::<WorkersServer<WorkerService>>().await;
         reporter.set_not_serving::<StudiesServer<StudyService>>().await;
         let refuse = || async { Status::unavailable(REASON).into_http::<Body>() };
-        let routes = Routes::from(axum::Router::new().fallback(refuse)).add_service(unauthenticated(health));
+        let routes =
+            Routes::from(axum::Router::new().fallback(refuse)).add_service(unauthenticated(health));
         let router = builder(config)?.add_routes(routes);
         let stop = CancellationToken::new();
         let incoming = listener.incoming();
