@@ -11,13 +11,26 @@ use std::time::Duration;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tonic::transport::server::Connected;
 
 use super::connections::{Connections, Ticket};
 
 /// The pause after the system refused a connection, for instance for want of file descriptors.
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);
+
+/// Connections that may wait to be accepted, where the system allows as many. Beyond it the system drops what comes,
+/// and callers try again a second later.
+const BACKLOG: u32 = 4096;
+
+/// Listens on a port.
+pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As `TcpListener::bind` does: a coordinator that is started again takes its port at once.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
 /// A port whose connections are counted.
 pub(super) struct Listener {

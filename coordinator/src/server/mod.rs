@@ -37,7 +37,6 @@ use proto::v1::workers_server::WorkersServer;
 use study::StudyId;
 use study::plan::Plan;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -191,7 +190,7 @@ impl Coordinator {
         let address = config.listen;
         auth::admit_address(address.ip(), config.tls.is_some(), authenticated, config.insecure)?;
         let refused = |source| StartError::Listen { address, source };
-        let listener = Arc::new(TcpListener::bind(address).await.map_err(refused)?);
+        let listener = Arc::new(listen::bind(address).map_err(refused)?);
         let address = listener.local_addr().map_err(refused)?;
         let connections = Connections::new();
         let listener = || Listener::new(Arc::clone(&listener), connections.clone());
@@ -255,7 +254,7 @@ impl Coordinator {
         let mut metrics_address = None;
         if let Some(address) = config.metrics {
             let refused = |source| StartError::Listen { address, source };
-            let listener = TcpListener::bind(address).await.map_err(refused)?;
+            let listener = listen::bind(address).map_err(refused)?;
             metrics_address = Some(listener.local_addr().map_err(refused)?);
             let listener = Listener::new(Arc::new(listener), connections.clone());
             let served = metrics::serve(metrics, listener, stop.clone());
