@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep};
 
 /// Connections at once; beyond that new ones wait in the system's queue. They fit into what the coordinator leaves of
 /// 1,024 open files.
-const MOST_CONNECTIONS: usize = 192;
+const MOST_CONNECTIONS: usize = 128;
 
 /// How long nothing may move.
 const STILL: Duration = Duration::from_secs(30);

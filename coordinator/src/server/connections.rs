@@ -3,7 +3,8 @@
 //! A new connection counts as unauthenticated until its first request is admitted. It has [`DEADLINE`] for that, and
 //! there is a limit on how many such connections one peer may hold and on all of them together. At a limit the oldest
 //! one is closed, not the newcomer refused: an honest caller authenticates within a few round trips, long before
-//! its connection is the oldest. Authenticated connections are counted apart.
+//! its connection is the oldest. Where new ones come so fast that the oldest has not had [`GRACE`] yet, they wait to be
+//! accepted. Authenticated connections are counted apart.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,10 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// From being accepted to the first admitted request: TLS handshake and all.
 pub(super) const DEADLINE: Duration = Duration::from_secs(15);
+
+/// What every connection has before it may be closed to let others in.
+const GRACE: Duration = Duration::from_millis(250);
 
 /// How many connections may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,15 +32,26 @@ struct Budget {
 }
 
 impl Budget {
-    /// Budgets for a process that may have so many files open: a quarter of them, at most 1,024, is left to the
-    /// store, the live view and everything else.
-    fn within(files: u64) -> Self {
-        let files = usize::try_from(files).unwrap_or(usize::MAX);
+    /// Of the port for calls, in a process that may have so many files open: a quarter of them, at most 1,024, is
+    /// left to metrics, the live view, the store and everything else.
+    fn of_calls(files: usize) -> Self {
         let connections = files - (files / 4).min(1024);
         let unauthenticated = (connections / 3).min(2048);
         let authenticated = (connections - unauthenticated).min(8192);
         Self { unauthenticated, per_peer: unauthenticated / 2, authenticated }
     }
+
+    /// Of the port for metrics, where nobody authenticates.
+    fn of_metrics(files: usize) -> Self {
+        let unauthenticated = (files / 16).min(128);
+        Self { unauthenticated, per_peer: unauthenticated, authenticated: 0 }
+    }
+}
+
+/// The process's limit on open files.
+fn open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.and_then(|files| files.try_into().ok()).unwrap_or(usize::MAX)
 }
 
 /// An IPv4 address, or the network of an IPv6 address: a host commonly has a /64 to itself.
@@ -51,7 +67,7 @@ impl Peer {
     }
 }
 
-/// All connections of a coordinator, whatever the port.
+/// All connections of a port.
 #[derive(Clone)]
 pub(super) struct Connections(Arc<Mutex<Table>>);
 
@@ -59,16 +75,25 @@ struct Table {
     budget: Budget,
     /// Ids in the order of acceptance.
     next: u64,
-    /// By peer and id, with what closes the connection.
-    unauthenticated: HashMap<Peer, BTreeMap<u64, CancellationToken>>,
+    /// By peer and id.
+    unauthenticated: HashMap<Peer, BTreeMap<u64, Unauthenticated>>,
     authenticated: HashSet<u64>,
 }
 
+struct Unauthenticated {
+    since: Instant,
+    closing: CancellationToken,
+}
+
 impl Connections {
-    /// Budgets below the process's limit on open files.
-    pub(super) fn new() -> Self {
-        let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        Self::with(Budget::within(files))
+    /// On the port for calls.
+    pub(super) fn of_calls() -> Self {
+        Self::with(Budget::of_calls(open_files()))
+    }
+
+    /// On the port for metrics: apart, so that no scraper takes a place from a caller.
+    pub(super) fn of_metrics() -> Self {
+        Self::with(Budget::of_metrics(open_files()))
     }
 
     fn with(budget: Budget) -> Self {
@@ -84,49 +109,63 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection that was just accepted, and closes another where that makes too many.
-    pub(super) fn accept(&self, address: IpAddr) -> Ticket {
+    /// Counts a new connection, and closes another where that makes too many.
+    pub(super) async fn accept(&self, address: IpAddr) -> Ticket {
         let (peer, closing) = (Peer::new(address), CancellationToken::new());
-        let id = self.table().accept(peer, closing.clone());
-        Ticket { id, peer, closing, connections: self.clone() }
+        loop {
+            let counted = self.table().accept(peer, &closing);
+            match counted {
+                Ok(id) => return Ticket { id, peer, closing, connections: self.clone() },
+                Err(due) => tokio::time::sleep_until(due).await,
+            }
+        }
     }
 }
 
 impl Table {
-    fn accept(&mut self, peer: Peer, closing: CancellationToken) -> u64 {
-        let held = |held: &BTreeMap<_, _>| held.len();
-        if self.unauthenticated.get(&peer).map_or(0, held) >= self.budget.per_peer {
-            self.close_oldest(peer);
-        } else if self.unauthenticated.values().map(held).sum::<usize>()
-            >= self.budget.unauthenticated
-        {
-            // Of the peer with most; among equals, of the one that has waited longest.
-            let rank = |held: &BTreeMap<u64, _>| (held.len(), Reverse(held.keys().next().copied()));
-            let most = self.unauthenticated.iter().max_by_key(|(_, held)| rank(held));
-            if let Some((&peer, _)) = most {
-                self.close_oldest(peer);
+    /// The id of a new connection, or when another one may be closed for it.
+    fn accept(&mut self, peer: Peer, closing: &CancellationToken) -> Result<u64, Instant> {
+        let since = Instant::now();
+        if let Some((peer, id)) = self.one_too_many(peer) {
+            let oldest = &self.unauthenticated[&peer][&id];
+            if since < oldest.since + GRACE {
+                return Err(oldest.since + GRACE);
             }
+            oldest.closing.cancel();
+            self.take_unauthenticated(peer, id);
         }
         let id = self.next;
         self.next += 1;
-        self.unauthenticated.entry(peer).or_default().insert(id, closing);
-        id
+        let entry = Unauthenticated { since, closing: closing.clone() };
+        self.unauthenticated.entry(peer).or_default().insert(id, entry);
+        Ok(id)
     }
 
-    fn close_oldest(&mut self, peer: Peer) {
-        let oldest = self.unauthenticated.get(&peer).and_then(|held| held.keys().next().copied());
-        if let Some(closing) = oldest.and_then(|id| self.take_unauthenticated(peer, id)) {
-            closing.cancel();
-        }
+    /// What has to be closed for a newcomer: at a peer's limit its oldest; beyond the budget the oldest of the peer
+    /// with most and, among equals, of the one that has waited longest.
+    fn one_too_many(&self, newcomer: Peer) -> Option<(Peer, u64)> {
+        let count = |held: &BTreeMap<_, _>| held.len();
+        let peer = if self.unauthenticated.get(&newcomer).map_or(0, count) >= self.budget.per_peer {
+            newcomer
+        } else if self.unauthenticated.values().map(count).sum::<usize>()
+            >= self.budget.unauthenticated
+        {
+            let rank = |held: &BTreeMap<u64, _>| (held.len(), Reverse(held.keys().next().copied()));
+            *self.unauthenticated.iter().max_by_key(|(_, held)| rank(held))?.0
+        } else {
+            return None;
+        };
+        let oldest = *self.unauthenticated.get(&peer)?.keys().next()?;
+        Some((peer, oldest))
     }
 
-    fn take_unauthenticated(&mut self, peer: Peer, id: u64) -> Option<CancellationToken> {
+    fn take_unauthenticated(&mut self, peer: Peer, id: u64) -> Option<Unauthenticated> {
         let held = self.unauthenticated.get_mut(&peer)?;
-        let closing = held.remove(&id);
+        let entry = held.remove(&id);
         if held.is_empty() {
             self.unauthenticated.remove(&peer);
         }
-        closing
+        entry
     }
 }
 
@@ -192,40 +231,61 @@ mod tests {
         tickets.iter().map(|ticket| !ticket.closing.is_cancelled()).collect()
     }
 
-    #[test]
-    fn a_peer_at_its_limit_loses_its_own_oldest() {
+    async fn accepted(connections: &Connections, address: IpAddr, count: usize) -> Vec<Ticket> {
+        let mut tickets = Vec::new();
+        for _ in 0..count {
+            tickets.push(connections.accept(address).await);
+        }
+        tickets
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_at_its_limit_loses_its_own_oldest() {
         let connections = connections();
-        let other = connections.accept(address(1));
-        let mine: Vec<_> = (0..6).map(|_| connections.accept(address(2))).collect();
+        let other = connections.accept(address(1)).await;
+        let mine = accepted(&connections, address(2), 6).await;
         assert_eq!(open(&mine), [false, false, true, true, true, true]);
         assert_eq!(open(&[other]), [true]);
     }
 
-    #[test]
-    fn beyond_the_budget_the_peer_with_most_gives_way() {
+    #[tokio::test(start_paused = true)]
+    async fn beyond_the_budget_the_peer_with_most_gives_way() {
         let connections = connections();
-        let many: Vec<_> = (0..4).map(|_| connections.accept(address(1))).collect();
-        let few: Vec<_> = (2..7).map(|last| connections.accept(address(last))).collect();
+        let many = accepted(&connections, address(1), 4).await;
+        let mut few = Vec::new();
+        for last in 2..7 {
+            few.extend(accepted(&connections, address(last), 1).await);
+        }
         assert_eq!(open(&many), [false, false, false, true]);
         assert_eq!(open(&few), [true; 5]);
         // All peers have one: the oldest goes.
-        let last = connections.accept(address(9));
+        let last = connections.accept(address(9)).await;
         assert_eq!(open(&many), [false; 4]);
         assert_eq!(open(&[last]), [true]);
     }
 
-    #[test]
-    fn authenticated_connections_have_a_budget_of_their_own() {
+    #[tokio::test(start_paused = true)]
+    async fn nobody_gives_way_at_once() {
+        let (connections, began) = (connections(), Instant::now());
+        accepted(&connections, address(1), 4).await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        accepted(&connections, address(1), 40).await;
+        assert!(began.elapsed() >= 10 * GRACE, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn authenticated_connections_have_a_budget_of_their_own() {
         let connections = connections();
-        let mut mine: Vec<_> = (0..3).map(|_| connections.accept(address(1))).collect();
+        let mut mine = accepted(&connections, address(1), 3).await;
         assert!(mine.iter().all(Ticket::authenticate));
-        let strangers: Vec<_> = (0..20).map(|_| connections.accept(address(1))).collect();
+        let strangers = accepted(&connections, address(1), 20).await;
         assert_eq!(open(&mine), [true; 3]);
         assert!(!strangers[19].authenticate(), "the budget is spent");
         assert!(mine.iter().all(Ticket::authenticate), "counted once");
         mine.remove(0).release();
-        assert!(strangers[19].authenticate());
-        assert!(strangers[0].authenticate() && !connections.table().authenticated.contains(&3));
+        // One that is being closed takes no place.
+        assert!(strangers[0].authenticate() && strangers[19].authenticate());
+        assert!(!strangers[18].authenticate());
         strangers.iter().chain(&mine).for_each(Ticket::release);
         let table = connections.table();
         assert!(table.unauthenticated.is_empty() && table.authenticated.is_empty());
@@ -234,7 +294,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_authenticated_connections_outlive_the_deadline() {
         let connections = connections();
-        let [silent, known] = [1, 2].map(|last| connections.accept(address(last)));
+        let silent = connections.accept(address(1)).await;
+        let known = connections.accept(address(2)).await;
         assert!(known.authenticate());
         assert_eq!(silent.closed().await, "not authenticated in time");
         assert!(tokio::time::timeout(2 * DEADLINE, known.closed()).await.is_err());
@@ -251,11 +312,11 @@ mod tests {
     #[test]
     fn budgets_stay_below_the_limit_on_files() {
         let all = |files| {
-            let Budget { unauthenticated, per_peer, authenticated } = Budget::within(files);
-            (unauthenticated, per_peer, authenticated)
+            let Budget { unauthenticated, per_peer, authenticated } = Budget::of_calls(files);
+            (unauthenticated, per_peer, authenticated, Budget::of_metrics(files).unauthenticated)
         };
-        assert_eq!(all(1024), (256, 128, 512));
-        assert_eq!(all(4096), (1024, 512, 2048));
-        assert_eq!(all(u64::MAX), (2048, 1024, 8192));
+        assert_eq!(all(1024), (256, 128, 512, 64));
+        assert_eq!(all(4096), (1024, 512, 2048, 128));
+        assert_eq!(all(usize::MAX), (2048, 1024, 8192, 128));
     }
 }

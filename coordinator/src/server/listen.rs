@@ -62,7 +62,7 @@ impl axum::serve::Listener for Listener {
                 Ok((stream, address)) => {
                     // Acknowledgements are small and should not wait for more.
                     _ = stream.set_nodelay(true);
-                    let ticket = self.connections.accept(address.ip());
+                    let ticket = self.connections.accept(address.ip()).await;
                     return (Connection::new(stream, ticket), address);
                 }
                 Err(error) => {

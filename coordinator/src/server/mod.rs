@@ -192,14 +192,14 @@ impl Coordinator {
         let refused = |source| StartError::Listen { address, source };
         let listener = Arc::new(listen::bind(address).map_err(refused)?);
         let address = listener.local_addr().map_err(refused)?;
-        let connections = Connections::new();
+        let connections = Connections::of_calls();
         let listener = || Listener::new(Arc::clone(&listener), connections.clone());
         let standby = Standby::serve(&config, listener()).await?;
         tracing::info!(%address, "listening");
         let opened = open(&config).await;
         standby.end().await;
         let incoming = listener().incoming();
-        let mut running = Self::lead(config, opened?, incoming, &connections).await?;
+        let mut running = Self::lead(config, opened?, incoming).await?;
         running.address = address;
         Ok(running)
     }
@@ -213,14 +213,13 @@ impl Coordinator {
         IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
     {
         let opened = open(&config).await?;
-        Self::lead(config, opened, incoming, &Connections::new()).await
+        Self::lead(config, opened, incoming).await
     }
 
     async fn lead<IO>(
         config: Config,
         (store, recovered): (Store, Recovered),
         incoming: impl Stream<Item = io::Result<IO>> + Send + 'static,
-        connections: &Connections,
     ) -> Result<Self, StartError>
     where
         IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
@@ -256,7 +255,7 @@ impl Coordinator {
             let refused = |source| StartError::Listen { address, source };
             let listener = listen::bind(address).map_err(refused)?;
             metrics_address = Some(listener.local_addr().map_err(refused)?);
-            let listener = Listener::new(Arc::new(listener), connections.clone());
+            let listener = Listener::new(Arc::new(listener), Connections::of_metrics());
             let served = metrics::serve(metrics, listener, stop.clone());
             tasks.push(tokio::spawn(async { log_failure("metrics", served.await) }));
         }
