@@ -24,6 +24,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use service::{PATIENCE, Process, Service, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tonic::Request;
 use tonic::transport::{Channel, Endpoint};
@@ -31,7 +32,10 @@ use tonic::transport::{Channel, Endpoint};
 const TOKEN: &str = "correct-horse-battery-staple-4242";
 
 /// What a caller waits for an answer at most while others besiege the coordinator.
-const ANSWERED: Duration = Duration::from_secs(10);
+const ANSWERED: Duration = Duration::from_secs(5);
+
+/// Connections that a siege opens at once; more would overflow the system's queue and take it long to stand.
+const AT_ONCE: usize = 256;
 
 fn bench() -> Bench {
     let bench = Bench::new();
@@ -61,14 +65,17 @@ impl Siege {
     fn lay(address: SocketAddr, count: usize, greetings: &'static [&'static [u8]]) -> Self {
         let runtime = Runtime::new().unwrap();
         let connected = Arc::new(AtomicUsize::new(0));
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
         for greeting in greetings.iter().cycle().take(count) {
-            let connected = Arc::clone(&connected);
+            let (connected, turns) = (Arc::clone(&connected), Arc::clone(&turns));
             runtime.spawn(async move {
                 loop {
+                    let turn = turns.acquire().await.unwrap();
                     let Ok(mut stream) = tokio::net::TcpStream::connect(address).await else {
                         tokio::time::sleep(Duration::from_millis(100)).await;
                         continue;
                     };
+                    drop(turn);
                     _ = stream.write_all(greeting).await;
                     connected.fetch_add(1, Ordering::Relaxed);
                     while stream.read(&mut [0; 256]).await.is_ok_and(|read| read > 0) {}
@@ -101,7 +108,8 @@ fn answered(bench: &Bench, service: &Service, credentials: &[&str]) {
 fn silent_and_one_byte_connections_lock_nobody_out() {
     let bench = bench();
     let service = Service::start(&bench, &["--token-file", "token"]);
-    let _siege = Siege::lay(service.address, besiegers(), &[b"", b"P"]);
+    let _siege = Siege::lay(service.address, besiegers(), &[b"P"]);
+    let _silent = Siege::lay(service.address, 256, &[b""]);
     answered(&bench, &service, &["--token-file", "token"]);
 }
 
