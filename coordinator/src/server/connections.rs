@@ -3,8 +3,8 @@
 //! A new connection counts as unauthenticated until its first request is admitted. It has [`DEADLINE`] for that, and
 //! there is a limit on how many such connections one peer may hold and on all of them together. At a limit the oldest
 //! one is closed, not the newcomer refused: an honest caller authenticates within a few round trips, long before
-//! its connection is the oldest. Where new ones come so fast that the oldest has not had [`GRACE`] yet, they wait to be
-//! accepted. Authenticated connections are counted apart.
+//! its connection is the oldest. Where new ones come so fast that the oldest has not had [`GRACE`] to say something, they
+//! wait to be accepted. Authenticated connections are counted apart.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -19,8 +19,11 @@ use tokio_util::sync::CancellationToken;
 /// From being accepted to the first admitted request: TLS handshake and all.
 pub(super) const DEADLINE: Duration = Duration::from_secs(15);
 
-/// What every connection has before it may be closed to let others in.
+/// How long a connection may be waited for before it may be closed to let others in.
 const GRACE: Duration = Duration::from_millis(250);
+
+/// How long a newcomer waits for this process to look at the connection that would have to be closed.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// How many connections may be open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +84,8 @@ struct Table {
 }
 
 struct Unauthenticated {
-    since: Instant,
+    /// Since when there was something to wait for; this process may be too busy to have looked.
+    waiting: Option<Instant>,
     closing: CancellationToken,
 }
 
@@ -125,18 +129,18 @@ impl Connections {
 impl Table {
     /// The id of a new connection, or when another one may be closed for it.
     fn accept(&mut self, peer: Peer, closing: &CancellationToken) -> Result<u64, Instant> {
-        let since = Instant::now();
         if let Some((peer, id)) = self.one_too_many(peer) {
-            let oldest = &self.unauthenticated[&peer][&id];
-            if since < oldest.since + GRACE {
-                return Err(oldest.since + GRACE);
+            let (now, oldest) = (Instant::now(), &self.unauthenticated[&peer][&id]);
+            let due = oldest.waiting.map_or(now + LOOK, |since| since + GRACE);
+            if now < due {
+                return Err(due);
             }
             oldest.closing.cancel();
             self.take_unauthenticated(peer, id);
         }
         let id = self.next;
         self.next += 1;
-        let entry = Unauthenticated { since, closing: closing.clone() };
+        let entry = Unauthenticated { waiting: None, closing: closing.clone() };
         self.unauthenticated.entry(peer).or_default().insert(id, entry);
         Ok(id)
     }
@@ -195,6 +199,15 @@ impl Ticket {
         true
     }
 
+    /// Notes that all was read that has come so far.
+    pub(super) fn wait(&self) {
+        let mut table = self.connections.table();
+        let held = table.unauthenticated.get_mut(&self.peer);
+        if let Some(entry) = held.and_then(|held| held.get_mut(&self.id)) {
+            entry.waiting.get_or_insert_with(Instant::now);
+        }
+    }
+
     /// Returns, with the reason, when the connection has to be closed; never once it is authenticated.
     pub(super) async fn closed(self) -> &'static str {
         if tokio::time::timeout(DEADLINE, self.closing.cancelled()).await.is_ok() {
@@ -234,7 +247,9 @@ mod tests {
     async fn accepted(connections: &Connections, address: IpAddr, count: usize) -> Vec<Ticket> {
         let mut tickets = Vec::new();
         for _ in 0..count {
-            tickets.push(connections.accept(address).await);
+            let ticket = connections.accept(address).await;
+            ticket.wait();
+            tickets.push(ticket);
         }
         tickets
     }
@@ -271,6 +286,18 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::ZERO);
         accepted(&connections, address(1), 40).await;
         assert!(began.elapsed() >= 10 * GRACE, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_gives_way_who_was_not_looked_at() {
+        let connections = connections();
+        let first = connections.accept(address(1)).await;
+        accepted(&connections, address(1), 3).await;
+        let fifth = tokio::time::timeout(10 * GRACE, connections.accept(address(1))).await;
+        assert!(fifth.is_err());
+        first.wait();
+        connections.accept(address(1)).await;
+        assert_eq!(open(&[first]), [false]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -85,12 +85,14 @@ pub(super) struct Connection {
     closing: Pin<Box<dyn Future<Output = &'static str> + Send>>,
     /// Why it has to be closed.
     closed: Option<&'static str>,
+    /// Whether there was nothing to read at some time.
+    waited: bool,
 }
 
 impl Connection {
     fn new(stream: TcpStream, ticket: Ticket) -> Self {
         let closing = Box::pin(ticket.clone().closed());
-        Self { stream, ticket, closing, closed: None }
+        Self { stream, ticket, closing, closed: None, waited: false }
     }
 
     /// The stream, unless the connection has to be closed. Asked before every read and write, so that a caller that
@@ -128,7 +130,12 @@ impl AsyncRead for Connection {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.open(context)?.poll_read(context, buffer)
+        let read = self.open(context)?.poll_read(context, buffer);
+        if read.is_pending() && !self.waited {
+            self.waited = true;
+            self.ticket.wait();
+        }
+        read
     }
 }
 
