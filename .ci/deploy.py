@@ -27,7 +27,6 @@ VERSIONS = ("1.29", kubernetes_validate.latest_version())
 DRAIN = {"coordinator": 14, "worker": 10, "run": 7, "merge": 0}
 # What is put in for values that are known only where the command runs.
 STAND_INS = {
-    "$(REGRETTA_LEDGER)": "postgres://regretta@localhost/regretta",
     "$(REGRETTA_STORE)": "s3://bucket/prefix",
     "${COORDINATOR}": "https://localhost:7070",
     "${STATE_DIRECTORY}": "/var/lib/regretta",

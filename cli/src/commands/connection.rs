@@ -1,16 +1,18 @@
 //! How a command reaches a coordinator: address, token, certificates.
 
 use std::error::Error;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use coordinator::server::Token;
 use tokio::time::timeout;
-use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
+use tonic::transport::{Channel, ClientTlsConfig, Endpoint, Uri};
 use worker::client::{ClientTls, Secret};
 
 use crate::exit::BadInput;
+use crate::live::names_loopback;
 
 /// Where a token may stand, so that it need not stand in a file or on the command line.
 const VARIABLE: &str = "REGRETTA_TOKEN";
@@ -172,7 +174,10 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 /// The token from a file or from the environment.
 pub(crate) fn read_token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     let (text, place) = match (file, std::env::var(VARIABLE)) {
-        (Some(file), _) => (read_secret(file)?, file.display().to_string()),
+        (Some(file), _) => {
+            warn_of_readers(file);
+            (read_secret(file)?, file.display().to_string())
+        }
         (None, Ok(text)) => (text, VARIABLE.to_owned()),
         (None, Err(_)) => return Ok(None),
     };
@@ -180,8 +185,60 @@ pub(crate) fn read_token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
     Ok(Some(token))
 }
 
+/// Warns of a token that others on this machine can read. A group that the file was given to by another user, as
+/// Kubernetes does with secrets, is meant to read it.
+fn warn_of_readers(file: &Path) {
+    let Ok(found) = std::fs::metadata(file) else { return };
+    let own = found.uid() == rustix::process::geteuid().as_raw();
+    let readers = if own { 0o044 } else { 0o004 };
+    if found.is_file() && found.mode() & readers != 0 {
+        let (name, mode) = (file.display(), found.mode() & 0o777);
+        tracing::warn!(
+            "others can read the token in {name} (mode {mode:03o}); run chmod 600 on it"
+        );
+    }
+}
+
+/// Warns of addresses to which the token would go over the network unencrypted.
+pub(crate) fn warn_of_listeners(addresses: &[String]) {
+    for address in addresses.iter().filter(|address| is_exposed(address)) {
+        tracing::warn!(
+            "the token is sent to {address} unencrypted, and whoever sees the network can read it; use https:// (see \
+             `regretta cert`)"
+        );
+    }
+}
+
+/// Whether a token sent to this address can be read on the way.
+fn is_exposed(address: &str) -> bool {
+    let Ok(url) = address.parse::<Uri>() else { return false };
+    url.scheme_str() == Some("http") && !url.host().is_some_and(names_loopback)
+}
+
 /// A small text file.
 pub(crate) fn read_secret(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path)
         .map_err(|error| BadInput(format!("cannot read {}: {error}", path.display())).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_exposed;
+
+    #[test]
+    fn only_plain_connections_to_other_machines_expose_a_token() {
+        for address in
+            ["http://coordinator:7070", "http://10.0.0.5:7070", "http://[2001:db8::1]:7070"]
+        {
+            assert!(is_exposed(address), "{address}");
+        }
+        for address in [
+            "https://coordinator:7070",
+            "http://127.0.0.1:7070",
+            "http://localhost:7070",
+            "http://[::1]:7070",
+        ] {
+            assert!(!is_exposed(address), "{address}");
+        }
+    }
 }

@@ -11,11 +11,12 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use coordinator::server::{Config, Coordinator, StartError, Tls};
-use coordinator::store::{LedgerAt, RecordsAt, Storage};
+use coordinator::store::{RecordsAt, Storage};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use worker::{Cpu, golden};
 
 use super::connection::{read_secret, read_token};
+use super::ledger::ledger;
 use super::run::{Tuning, not_started, report_found};
 use crate::exit::BadInput;
 use crate::live::{self, End, Live};
@@ -64,9 +65,10 @@ pub(crate) struct Arguments {
     /// Listen beyond this machine without TLS or without authentication
     #[arg(long)]
     insecure: bool,
-    /// Keep the ledger in PostgreSQL, postgres://USER@HOST/DATABASE, so that other coordinators can take over [default: SQLite in DIR]
+    /// Keep the ledger in PostgreSQL, postgres://USER@HOST/DATABASE (or in REGRETTA_LEDGER, where it may have a
+    /// password), so that other coordinators can take over [default: SQLite in DIR]
     #[arg(long, value_name = "URL")]
-    ledger: Option<LedgerAt>,
+    ledger: Option<String>,
     /// Keep records and sealed datasets in an object store, s3://BUCKET/PREFIX; DIR is a cache then [default: in DIR]
     #[arg(long, value_name = "URL")]
     store: Option<RecordsAt>,
@@ -191,7 +193,7 @@ fn config(arguments: &Arguments, sealed: &Arc<Sealed>) -> anyhow::Result<Config>
     Ok(Config {
         dir: arguments.dir.join("ledger"),
         storage: Storage {
-            ledger: arguments.ledger.clone().unwrap_or_default(),
+            ledger: ledger(arguments.ledger.as_deref())?,
             records: arguments.store.clone().unwrap_or_default(),
         },
         listen: arguments.listen,

@@ -10,6 +10,7 @@ pub(crate) mod coordinator;
 pub(crate) mod doctor;
 mod expect;
 pub(crate) mod init;
+mod ledger;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod replay;

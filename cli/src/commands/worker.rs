@@ -8,7 +8,7 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 use worker::client::{self, Secret};
 
-use super::connection::{Connection, published};
+use super::connection::{Connection, published, warn_of_listeners};
 use crate::exit::BadInput;
 use crate::load::memory_limit;
 use crate::{signals, text};
@@ -69,7 +69,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             asked.cancel();
         });
         match &arguments.connection.coordinator_file {
-            None => client::run(config, stop).await,
+            None => {
+                if config.token.is_some() {
+                    warn_of_listeners(&arguments.connection.coordinator);
+                }
+                client::run(config, stop).await
+            }
             Some(file) => follow(file, config, stop).await,
         }
         .map_err(refused)
@@ -96,6 +101,7 @@ async fn follow(
     stop: CancellationToken,
 ) -> Result<client::Summary, client::Error> {
     let mut reached = Instant::now();
+    let mut warned = None;
     loop {
         let patience = config.patience.map(|patience| patience.saturating_sub(reached.elapsed()));
         let Some(coordinator) = published(file) else {
@@ -110,6 +116,10 @@ async fn follow(
             }
         };
         let patience = Some(patience.map_or(MOVED, |left| left.min(MOVED)));
+        if config.token.is_some() && warned.as_ref() != Some(&coordinator) {
+            warn_of_listeners(std::slice::from_ref(&coordinator));
+            warned = Some(coordinator.clone());
+        }
         let here = client::Config { coordinator, patience, ..config.clone() };
         let began = Instant::now();
         match client::run(here, stop.clone()).await {

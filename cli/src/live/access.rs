@@ -138,7 +138,7 @@ impl Known {
 }
 
 /// Whether a `Host` header names loopback, at any port: tunnels have ports of their own.
-fn names_loopback(host: &str) -> bool {
+pub(crate) fn names_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((name, _)) => name,
         None => host.split_once(':').map_or(host, |(name, _)| name),

@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use access::Door;
+pub(crate) use access::names_loopback;
 use hub::{Hub, Stage};
 use listen::Bounded;
 pub(crate) use snapshot::End;

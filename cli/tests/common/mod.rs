@@ -52,7 +52,8 @@ impl Bench {
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_regretta"));
-        command.current_dir(self.dir.path()).args(arguments).env_remove("REGRETTA_TOKEN");
+        command.current_dir(self.dir.path()).args(arguments);
+        command.env_remove("REGRETTA_TOKEN").env_remove("REGRETTA_LEDGER");
         command
     }
 

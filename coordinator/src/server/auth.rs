@@ -8,11 +8,16 @@ use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 use tonic::metadata::MetadataValue;
 use tonic::service::Interceptor;
-use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo};
+use tonic::transport::server::TlsConnectInfo;
 use tonic::{Request, Status};
+
+use super::connections::Ticket;
 
 /// The scheme of the `authorization` header.
 const BEARER: &str = "Bearer ";
+
+/// What callers hear who would be one too many.
+const FULL: &str = "the coordinator has as many connections as its limit on open files allows; raise that limit (`ulimit -n`)";
 
 /// A token that never shows in output.
 #[derive(Clone, PartialEq, Eq)]
@@ -72,7 +77,7 @@ impl Guard {
         if self.token.is_none() && !self.certificates {
             return true;
         }
-        let peer = request.extensions().get::<TlsConnectInfo<TcpConnectInfo>>();
+        let peer = request.extensions().get::<TlsConnectInfo<Ticket>>();
         let certified = peer.and_then(TlsConnectInfo::peer_certs).is_some_and(|c| !c.is_empty());
         if self.certificates && certified {
             return true;
@@ -88,12 +93,19 @@ impl Guard {
 
 impl Interceptor for Guard {
     fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        if self.admits(&request) {
-            return Ok(request);
+        if !self.admits(&request) {
+            let expected = if self.certificates {
+                "a valid token or client certificate"
+            } else {
+                "a valid token"
+            };
+            return Err(Status::unauthenticated(format!("this coordinator asks for {expected}")));
         }
-        let expected =
-            if self.certificates { "a valid token or client certificate" } else { "a valid token" };
-        Err(Status::unauthenticated(format!("this coordinator asks for {expected}")))
+        // A simulated network has no tickets.
+        match request.extensions().get::<Ticket>() {
+            Some(ticket) if !ticket.authenticate() => Err(Status::unavailable(FULL)),
+            _ => Ok(request),
+        }
     }
 }
 

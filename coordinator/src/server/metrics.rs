@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use axum::Router;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONNECTION, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+use super::listen::Listener;
 
 /// A number that others read while it changes.
 #[derive(Debug, Default)]
@@ -70,14 +71,16 @@ metrics! {
     commits: "gauge", "regretta_queue_commits", "Shards that wait for the disk.";
 }
 
-/// Serves `/metrics` until stopped.
+/// Serves `/metrics` until stopped. Nobody authenticates here, so that every connection ends at the deadline: one
+/// page each, so that none is cut off while it waits for the next scrape.
 pub(super) async fn serve(
     metrics: Arc<Metrics>,
-    listener: TcpListener,
+    listener: Listener,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let page = move || async move {
-        ([(CONTENT_TYPE, "text/plain; version=0.0.4")], metrics.page()).into_response()
+        let headers = [(CONTENT_TYPE, "text/plain; version=0.0.4"), (CONNECTION, "close")];
+        (headers, metrics.page()).into_response()
     };
     let router = Router::new().route("/metrics", get(page));
     axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await

@@ -5,6 +5,7 @@ mod attacks;
 mod auth;
 mod call;
 mod catalog;
+mod connections;
 mod engine;
 mod fetch;
 #[cfg(test)]
@@ -38,13 +39,13 @@ use proto::v1::workers_server::WorkersServer;
 use study::StudyId;
 use study::plan::Plan;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::server::{Connected, Router};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
+use tonic_health::pb::health_server::{Health, HealthServer};
 
 pub use auth::{Exposed, Token, TokenError};
 pub use catalog::{Contents, Definition, PlanError, SubmitError, cell_work};
@@ -55,8 +56,10 @@ pub use results::{CellResults, ReadError, Records, Results, Unsound, decode};
 
 use auth::Guard;
 use call::Call;
+use connections::Connections;
 use engine::Engine;
 use leases::Leases;
+use listen::Listener;
 use standby::Standby;
 use studies::StudyService;
 use workers::{WorkerService, ask};
@@ -69,6 +72,9 @@ const CALLS: usize = 1024;
 
 /// HTTP/2 streams that one connection may have open.
 const STREAMS: u32 = 256;
+
+/// A health check names a service, and nothing else.
+const MAX_HEALTH_BYTES: usize = 1024;
 
 /// A connection that does not answer for this long is closed.
 const KEEPALIVE: Duration = Duration::from_secs(20);
@@ -186,13 +192,16 @@ impl Coordinator {
         let address = config.listen;
         auth::admit_address(address.ip(), config.tls.is_some(), authenticated, config.insecure)?;
         let refused = |source| StartError::Listen { address, source };
-        let listener = Arc::new(TcpListener::bind(address).await.map_err(refused)?);
+        let listener = Arc::new(listen::bind(address).map_err(refused)?);
         let address = listener.local_addr().map_err(refused)?;
-        let standby = Standby::serve(&config, Arc::clone(&listener)).await?;
+        let connections = Connections::of_calls();
+        let listener = || Listener::new(Arc::clone(&listener), connections.clone());
+        let standby = Standby::serve(&config, listener()).await?;
         tracing::info!(%address, "listening");
         let opened = open(&config, None).await;
         standby.end().await;
-        let mut running = Self::lead(config, opened?, listen::incoming(listener)).await?;
+        let incoming = listener().incoming();
+        let mut running = Self::lead(config, opened?, incoming).await?;
         running.address = address;
         Ok(running)
     }
@@ -247,8 +256,9 @@ impl Coordinator {
         let mut metrics_address = None;
         if let Some(address) = config.metrics {
             let refused = |source| StartError::Listen { address, source };
-            let listener = TcpListener::bind(address).await.map_err(refused)?;
+            let listener = listen::bind(address).map_err(refused)?;
             metrics_address = Some(listener.local_addr().map_err(refused)?);
+            let listener = Listener::new(Arc::new(listener), Connections::of_metrics());
             let served = metrics::serve(metrics, listener, stop.clone());
             tasks.push(tokio::spawn(async { log_failure("metrics", served.await) }));
         }
@@ -366,11 +376,16 @@ async fn router(
     // grpcio-reflection asks for nothing newer.
     let reflection_alpha = descriptors().build_v1alpha().expect(compiled);
     Ok(builder(config)?
-        .add_service(health)
+        .add_service(unauthenticated(health))
         .add_service(InterceptedService::new(reflection, guard.clone()))
         .add_service(InterceptedService::new(reflection_alpha, guard.clone()))
         .add_service(InterceptedService::new(workers, guard.clone()))
         .add_service(InterceptedService::new(studies, guard)))
+}
+
+/// Health checks need no credentials, so that their requests are kept short.
+fn unauthenticated<T: Health>(health: HealthServer<T>) -> HealthServer<T> {
+    health.max_decoding_message_size(MAX_HEALTH_BYTES)
 }
 
 /// A server with its limits and its certificates.
@@ -387,8 +402,7 @@ fn builder(config: &Config) -> Result<Server, StartError> {
 
 fn tls_config(tls: &Tls) -> ServerTlsConfig {
     let identity = Identity::from_pem(&tls.certificate, &tls.key);
-    // A caller whose network is cut half-way must not hold its place for ever.
-    let config = ServerTlsConfig::new().identity(identity).timeout(listen::HANDSHAKE);
+    let config = ServerTlsConfig::new().identity(identity);
     match &tls.clients {
         // A token is as good, so that a certificate may be missing; a wrong one is refused.
         Some(authority) => {

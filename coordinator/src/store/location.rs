@@ -124,6 +124,16 @@ impl fmt::Debug for Postgres {
     }
 }
 
+/// Whether the address of a ledger has a password in it.
+pub fn has_password(address: &str) -> bool {
+    let (rest, query) = address.split_once('?').unwrap_or((address, ""));
+    let rest = rest.split_once("://").map_or(rest, |(_, rest)| rest);
+    let authority = rest.split(['/', '#']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
+    let in_user = user.is_some_and(|(_, password)| !password.is_empty());
+    in_user || query.split('&').any(|pair| pair.starts_with("password="))
+}
+
 impl FromStr for LedgerAt {
     type Err = LocationError;
 
@@ -251,6 +261,26 @@ mod tests {
             assert!(!format!("{at:?}").contains("geheim"), "{at:?}");
             let LedgerAt::Postgres(at) = at else { panic!("{at:?}") };
             assert_eq!(at.to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn passwords_are_found_wherever_they_are() {
+        for text in [
+            "postgres://me:geheim@db.example.org/led",
+            "postgresql://me:ge@im@h/led",
+            "postgres://me@h/led?sslmode=require&password=geheim",
+            "me:geheim@h",
+        ] {
+            assert!(has_password(text), "{text}");
+        }
+        for text in [
+            "postgres://h:5432/led",
+            "postgres://me@h:5432/led?sslmode=require",
+            "postgres://me:@h/led",
+            "postgres://h:5432/l@d",
+        ] {
+            assert!(!has_password(text), "{text}");
         }
     }
 

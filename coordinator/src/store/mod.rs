@@ -60,7 +60,7 @@ pub(crate) use dataset::names;
 pub use disk::{Disk, FileSystem, Log, Medium};
 pub use error::Error;
 pub use frame::MAX_PAYLOAD;
-pub use location::{Bucket, LedgerAt, LocationError, Postgres, RecordsAt, Storage};
+pub use location::{Bucket, LedgerAt, LocationError, Postgres, RecordsAt, Storage, has_password};
 pub use mount::shared;
 pub use reader::Reader;
 pub use row::{

@@ -1,5 +1,7 @@
 //! Jobs that were submitted for an output folder.
 
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, bail};
@@ -83,7 +85,7 @@ impl Jobs {
     fn add(&mut self, script: &Script, folder: &Path) -> anyhow::Result<()> {
         let Script { name, text, after } = script;
         let written = |path: &Path, text: &str| {
-            std::fs::write(path, text)
+            write_private(path, text)
                 .map_err(|error| BadInput(format!("cannot write {}: {error}", path.display())))
         };
         let path = folder.join(format!("{name}.sh"));
@@ -164,6 +166,15 @@ impl Jobs {
     }
 }
 
+/// Writes a file that others cannot read: options of sbatch may hold secrets.
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    // One of an earlier submission keeps its mode when it is opened.
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
+}
+
 /// Removes the ids of an earlier submission, which may have had more jobs.
 fn forget_ids(folder: &Path) -> anyhow::Result<()> {
     let words = || format!("cannot read {}", folder.display());
@@ -180,6 +191,19 @@ fn forget_ids(folder: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scripts_are_for_their_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("merge.sh");
+        std::fs::write(&path, "an earlier and longer one").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        for path in [path, dir.path().join("new.sh")] {
+            write_private(&path, "text").unwrap();
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "text");
+        }
+    }
 
     #[test]
     fn lines_of_squeue_are_read() {

@@ -12,6 +12,7 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::calibration::calibrate;
+use crate::commands::ledger;
 use crate::exit::BadInput;
 use crate::load::{Loaded, load};
 use crate::place::folder;
@@ -91,7 +92,8 @@ struct Submit {
     /// Any other option of sbatch, such as --sbatch=--qos=low; may be repeated
     #[arg(long = "sbatch", value_name = "OPTION", allow_hyphen_values = true)]
     more: Vec<String>,
-    /// The ledger of mode `coordinator`, where OUT is on a network file system
+    /// The ledger of mode `coordinator`, where OUT is on a network file system; without its password, which belongs
+    /// in ~/.pgpass
     #[arg(long, value_name = "URL")]
     ledger: Option<String>,
     /// Print the scripts, and submit nothing
@@ -171,8 +173,13 @@ impl Submit {
                 "--grace {grace} leaves no time to compute in --time {time}; Slurm looks at limits every {LOOK} s"
             )));
         }
+        if let Some(url) = &self.ledger {
+            ledger::from_argument(url)?;
+        }
+        // Jobs have the environment of whoever submits them.
+        let given = self.ledger.is_some() || std::env::var_os(ledger::VARIABLE).is_some();
         let shared = coordinator::store::shared(out);
-        if let (Mode::Coordinator, None, Some(kind)) = (self.mode, &self.ledger, shared) {
+        if let (Mode::Coordinator, false, Some(kind)) = (self.mode, given, shared) {
             bail!(BadInput(format!(
                 "{} is on {kind}, which other machines share, and a SQLite ledger is not safe there: give --ledger \
                  postgres://USER@HOST/DATABASE, or use --mode parts",

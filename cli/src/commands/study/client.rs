@@ -12,7 +12,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
-use crate::commands::connection::{Connection, PATIENCE_AMONG_MANY, chain};
+use crate::commands::connection::{Connection, PATIENCE_AMONG_MANY, chain, warn_of_listeners};
 use crate::exit::BadInput;
 
 pub(super) type Client = StudiesClient<InterceptedService<Channel, Bearer>>;
@@ -39,6 +39,9 @@ pub(super) async fn client(connection: &Connection) -> anyhow::Result<Client> {
     });
     let bearer = Bearer(token.transpose()?);
     let connection = connection.resolved().await?;
+    if bearer.0.is_some() {
+        warn_of_listeners(&connection.coordinator);
+    }
     let mut failed = None;
     for address in &connection.coordinator {
         let client = match connection.reach(address).await {
