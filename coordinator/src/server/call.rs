@@ -5,7 +5,8 @@ use study::StudyId;
 use study::tally::Tally;
 use tokio::sync::{mpsc, oneshot};
 
-use super::catalog::{Definition, SubmitError};
+use super::catalog::{Entry, SubmitError};
+use super::intake::Holds;
 use super::results::Results;
 use crate::core::{Grant, LeaseEpoch, WorkerId};
 use crate::store;
@@ -60,9 +61,15 @@ pub(super) enum Call {
         study: StudyId,
         reply: oneshot::Sender<Option<v1::StudyDefinition>>,
     },
-    Submit {
-        definition: Definition,
-        reply: oneshot::Sender<Result<StudyId, SubmitError>>,
+    /// What a study that comes in has to fit to; `None` where nothing is taken in any more.
+    Holds {
+        study: StudyId,
+        reply: oneshot::Sender<Option<Holds>>,
+    },
+    /// A study that is durable is to be run.
+    Activate {
+        entry: Box<Entry>,
+        reply: oneshot::Sender<Result<(), SubmitError>>,
     },
     Cancel {
         study: StudyId,

@@ -9,8 +9,8 @@ fn rows(study: &Study, files: &Files) -> Option<(usize, Protocol)> {
         let spec = &planned.spec;
         match (&spec.kernel, spec.setting) {
             (KernelSpec::Data { path }, Setting::Data) => {
-                let table = files.incomplete("prior.rewards", path).ok()?;
-                Some((table.rows(), spec.data.unwrap_or_default().protocol))
+                let size = files.size("prior.rewards", path).ok()?;
+                Some((size.rows, spec.data.unwrap_or_default().protocol))
             }
             _ => None,
         }
