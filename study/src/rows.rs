@@ -217,9 +217,9 @@ pub(crate) fn count(study: &Study, cell: &Cell) -> u64 {
 pub(crate) fn places_of_cell(study: &Study) -> u64 {
     let (horizons, deltas) = (study.grid.t.len() as u64, study.grid.delta.len() as u64);
     let choices = |all: usize| all.max(1) as u64;
-    let places = tested(study).into_iter().map(|claim| {
-        choices(claim.forms.len()).saturating_mul(choices(claim.at.len()))
-    });
+    let places = tested(study)
+        .into_iter()
+        .map(|claim| choices(claim.forms.len()).saturating_mul(choices(claim.at.len())));
     places.sum::<u64>().saturating_mul(horizons).saturating_mul(deltas)
 }
 

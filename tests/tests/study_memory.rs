@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use coordinator::core::Settings;
-use coordinator::server::{Config, Coordinator, Datasets, Definition, study_memory};
+use coordinator::server::{Config, Coordinator, Datasets, Definition, Handle, study_memory};
 use coordinator::store::Storage;
 use study::StudyId;
 use study::plan::Size;
@@ -55,8 +55,26 @@ fn studies() -> Vec<(&'static str, String)> {
     let few = "\n[claims]\ntest = \"lemma1.mean\"";
     vec![
         ("cells", study("1000", 40_000, "5", "0.1", few)),
-        ("rows", study("1000", 1000, "1, 2, 5, 10, 20, 50", "0.05, 0.1, 0.2, 0.5", "design = [\"fixed\", \"adaptive\"]\nacquisition = [\"gp-ucb\", \"pi\"]")),
-        ("batches", study("{ batch = 100, max = 1000 }", 2000, "1, 2, 5, 10, 20, 50", "0.05, 0.1, 0.2, 0.5", "acquisition = \"pi\"")),
+        (
+            "rows",
+            study(
+                "1000",
+                1000,
+                "1, 2, 5, 10, 20, 50",
+                "0.05, 0.1, 0.2, 0.5",
+                "design = [\"fixed\", \"adaptive\"]\nacquisition = [\"gp-ucb\", \"pi\"]",
+            ),
+        ),
+        (
+            "batches",
+            study(
+                "{ batch = 100, max = 1000 }",
+                2000,
+                "1, 2, 5, 10, 20, 50",
+                "0.05, 0.1, 0.2, 0.5",
+                "acquisition = \"pi\"",
+            ),
+        ),
         ("priors", study("1000", 1, "5", "0.1", &format!("{priors}{few}"))),
     ]
 }
@@ -91,15 +109,31 @@ async fn take_in(text: String) {
     let before = memory_now();
     let handle = coordinator.handle();
     let definition = Definition { file_name: "s.toml".to_owned(), text, files: vec![] };
+    let others = tokio::spawn(longest_call(handle.clone()));
     let began = Instant::now();
     let study = handle.submit(definition).await.unwrap();
     let submitted = began.elapsed();
+    others.abort();
     let status = handle.status(study).await.unwrap();
     assert!(!status.cells.is_empty());
     println!("taken in after {submitted:?}; {} KiB stay", memory_now().saturating_sub(before));
     println!("{MARK}{}", peak_memory() - before);
     drop(handle);
     coordinator.stop(Duration::ZERO).await;
+}
+
+/// Says how long others wait for the engine, whenever it takes longer than before.
+async fn longest_call(handle: Handle) {
+    let mut longest = Duration::ZERO;
+    loop {
+        let began = Instant::now();
+        assert!(handle.definition(StudyId([0; 32])).await.is_none());
+        if began.elapsed() > longest {
+            longest = began.elapsed();
+            println!("others wait {longest:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 #[test]
@@ -111,7 +145,11 @@ fn a_study_takes_no_more_memory_than_was_set_aside_for_it() {
     }
     for (name, text) in studies() {
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["a_study_takes_no_more_memory_than_was_set_aside_for_it", "--exact", "--nocapture"])
+            .args([
+                "a_study_takes_no_more_memory_than_was_set_aside_for_it",
+                "--exact",
+                "--nocapture",
+            ])
             .env(CHILD, name)
             .output()
             .unwrap();
@@ -122,7 +160,9 @@ fn a_study_takes_no_more_memory_than_was_set_aside_for_it() {
         let size = Size::read("s.toml", &text).unwrap();
         let aside = study_memory(&size);
         println!("{name}: {size:?}, {} MiB set aside, grown by {} MiB", aside >> 20, grown >> 20);
-        println!("{}", said.lines().find(|line| line.contains("taken in")).unwrap_or_default());
+        for line in ["taken in", "others wait"] {
+            println!("{}", said.lines().rfind(|said| said.contains(line)).unwrap_or_default());
+        }
         assert!(grown <= aside + AT_FIRST, "{name}: {grown} of {aside}");
         assert!(aside <= 4 * grown, "{name}: {aside} for {grown}");
     }

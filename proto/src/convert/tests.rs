@@ -231,9 +231,8 @@ fn a_submission_is_put_together_from_its_pieces() {
 #[test]
 fn a_submission_with_a_piece_too_few_or_too_many_is_refused() {
     let all: Vec<_> = pieces(submission()).collect();
-    let fault = |pieces: &[v1::SubmitRequest]| {
-        assembled(pieces.iter().cloned()).unwrap_err().to_string()
-    };
+    let fault =
+        |pieces: &[v1::SubmitRequest]| assembled(pieces.iter().cloned()).unwrap_err().to_string();
     assert_eq!(fault(&[]), "study is missing");
     assert_eq!(fault(&all[..all.len() - 1]), "data is missing");
     assert_eq!(fault(&all[1..]), "data is out of turn");

@@ -129,8 +129,7 @@ fn extremes(values: &[Item<'_>]) -> Vec<usize> {
     let numbers: Option<Vec<f64>> = values.iter().map(|value| value.number().ok()).collect();
     let Some(numbers) = numbers else { return (0..values.len()).collect() };
     let by_value = |&a: &usize, &b: &usize| numbers[a].total_cmp(&numbers[b]);
-    let (least, largest) =
-        ((0..values.len()).min_by(by_value), (0..values.len()).max_by(by_value));
+    let (least, largest) = ((0..values.len()).min_by(by_value), (0..values.len()).max_by(by_value));
     let mut places: Vec<usize> = least.into_iter().chain(largest).collect();
     places.dedup();
     places

@@ -230,14 +230,17 @@ fn sized(text: &str) -> (Size, u64, u64) {
 fn a_size_is_that_of_the_plan() {
     for (old, new) in [
         ("seed = 7", "seed = 7"),
-        ("[200, 500]", "[30, 40, 200, 500]"),
+        ("[200, 500]", "[60, 70, 200, 500]"),
         ("[0.1, 0.5]", "[0.01, 0.1, 0.5, 0.9]"),
         ("method = [\"pem-bo\", \"known-prior\", \"random\"]", "method = \"pem-bo\""),
         ("method = [\"pem-bo\"", "method = [\"plain\", \"tlsm-bo\", \"box\", \"niw\", \"pem-bo\""),
         ("[grid]", "[grid]\npolicy_constants = [\"printed\", \"corrected\"]"),
         ("[grid]", "[grid]\nmissing = [0, 0.1, 0.5]"),
         ("[grid]", "[grid]\n\"prior.noise_variance\" = [0.1, 0, 0.2]"),
-        ("[grid]", "[grid]\n\"prior.kernel.lengthscale\" = [0.1, 0.2]\n\"prior.noise_variance\" = [0, 0.2]"),
+        (
+            "[grid]",
+            "[grid]\n\"prior.kernel.lengthscale\" = [0.1, 0.2]\n\"prior.noise_variance\" = [0, 0.2]",
+        ),
         ("[grid]", "[claims]\ntest = [\"lemma1.*\", \"lemma5.*\"]\n[grid]"),
         ("seed = 7", "seed = 7\ndetail = \"steps\""),
         ("seed = 7", "seed = 7\ndetail = \"summary\""),
@@ -266,7 +269,8 @@ fn the_size_of_a_grid_is_known_without_it() {
     let size = Size::read("s.toml", &large).unwrap();
     assert_eq!(size.cells, 400 + 999 * (2 * 400 + 1) + 400 + 1 + 1);
     assert!(size.rows > 100 * size.cells, "{size:?}");
-    let slip = large.replace("design", &format!("\"prior.kernel.lengthscale\" = [{}]\ndesign", list(90)));
+    let slip =
+        large.replace("design", &format!("\"prior.kernel.lengthscale\" = [{}]\ndesign", list(90)));
     let error = Size::read("s.toml", &slip).unwrap_err();
     assert!(error.to_string().contains("too many cells"), "{error}");
 }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use prost::Message;
 use proto::convert::{
     Announced, Assembly, Beat, Definition, FileQuery, FileRef, Finish, Handed, Heartbeat, Invalid,
-    Lease, Leases, Part, Piece, Progress, Registered, Registration, Reply, Request, ResultPart, Revocation,
-    StudyQuery, Submission, file_chunk, leased_batch, pieces, study_id,
+    Lease, Leases, Part, Piece, Progress, Registered, Registration, Reply, Request, ResultPart,
+    Revocation, StudyQuery, Submission, file_chunk, leased_batch, pieces, study_id,
 };
 use proto::v1;
 use study::tally::Tally;
@@ -83,9 +83,8 @@ fn clients(input: &[u8]) -> Vec<Answer> {
 
 /// The stream of a submission: messages with their lengths before them.
 fn submission(mut input: &[u8]) -> Answer {
-    let messages = std::iter::from_fn(|| {
-        v1::SubmitRequest::decode_length_delimited(&mut input).ok()
-    });
+    let messages =
+        std::iter::from_fn(|| v1::SubmitRequest::decode_length_delimited(&mut input).ok());
     match assembled(messages) {
         Ok(submission) => {
             let again = assembled(pieces(submission.clone()));

@@ -44,8 +44,7 @@ async fn a_call_that_waits_for_the_store_does_not_wait_for_what_waits_for_the_en
     let mut answers = Vec::new();
     // Where a study is known, the engine waits for what is being written.
     for _ in 0..2 {
-        let source =
-            Source { file_name: "engine.toml".into(), text: STUDY.into(), files: vec![] };
+        let source = Source { file_name: "engine.toml".into(), text: STUDY.into(), files: vec![] };
         let entry = Box::new(source.plan(0).unwrap());
         let (reply, answer) = oneshot::channel();
         assert!(calls.send(Call::Activate { entry, reply }).await.is_ok());

@@ -46,7 +46,10 @@ async fn files_are_on_disk_until_they_are_kept() {
     assert_eq!(folders(dir.path()), 0);
     let definition = Definition { file_name, text, files };
     let from_here = spool.put(definition).await.unwrap();
-    assert_eq!(from_here.source.files[0].digest, *blake3::hash(&submission().files[0].1).as_bytes());
+    assert_eq!(
+        from_here.source.files[0].digest,
+        *blake3::hash(&submission().files[0].1).as_bytes()
+    );
     assert_eq!(std::fs::read(&from_here.source.files[1].place).unwrap(), b"");
 }
 
