@@ -167,7 +167,7 @@ fn text(report: &Report) -> String {
         "\n{} cells, {} trials, {} records\n\
          time   about {} on {} {}\n\
          disk   about {}, at the peak {}\n\
-         memory {} in the coordinator\n",
+         memory {}\n",
         report.cells.len(),
         text::count(report.trials),
         text::count(report.records),
@@ -195,10 +195,12 @@ fn text(report: &Report) -> String {
 fn memory(report: &Report) -> String {
     let bytes = text::bytes(report.study_memory as f64);
     if report.fits_default {
-        return format!("at most {bytes}");
+        return format!("at most {bytes} in the coordinator");
     }
-    let (needed, most) = (report.study_memory.div_ceil(1 << 20), DEFAULT_STUDY_MEMORY >> 20);
-    format!("at most {bytes}, more than the {most} MiB of a default one: --study-memory {needed}")
+    let needed = report.study_memory.div_ceil(1 << 20);
+    format!(
+        "at most {bytes} in the coordinator, over its default: start it with --study-memory {needed}"
+    )
 }
 
 /// Cells that are listed before the rest is counted.
