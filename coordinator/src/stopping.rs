@@ -5,8 +5,10 @@
 //! computed from all trials of the completed batches, so the stop is a function of the trials alone:
 //! neither the order in which shards arrive nor their sizes can move it.
 
+use std::sync::Arc;
+
 use study::plan::{Plan, PlannedCell, Replicates};
-use study::rows;
+use study::rows::{self, Row};
 use study::tally::{RowCounts, Tally};
 use theory::evidence::{Counts, Mixture};
 
@@ -20,22 +22,21 @@ pub struct RowRule {
 /// The stopping rule of one cell, and which of its rows are decided by now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    rows: Vec<Row>,
+    /// By row, `None` for a budget of 0. Clones share it: cells of the same rows have one.
+    mixtures: Arc<[Option<Mixture>]>,
+    decided: Vec<bool>,
     ln_evidence: f64,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Row {
-    /// `None` for a budget of 0.
-    mixture: Option<Mixture>,
-    decided: bool,
 }
 
 impl Rule {
     /// The rule of a planned cell; `None` where the study has no batches and its cells never stop early.
     pub fn of(plan: &Plan, cell: &PlannedCell) -> Option<Self> {
+        Self::of_rows(plan, &rows::rows(&plan.study, &cell.cell))
+    }
+
+    /// The same for a cell that has these rows.
+    pub(crate) fn of_rows(plan: &Plan, rows: &[Row]) -> Option<Self> {
         let Replicates::Batched { .. } = plan.replicates else { return None };
-        let rows = rows::rows(&plan.study, &cell.cell);
         let rows: Vec<RowRule> = rows.iter().map(|row| RowRule { budget: row.budget }).collect();
         Some(Self::new(&rows, plan.study.alpha, plan.study.n_opt, plan.evidence))
     }
@@ -46,11 +47,13 @@ impl Rule {
     /// # Panics
     /// Where alpha is not in (0, 1/2).
     pub fn new(rows: &[RowRule], alpha: f64, n_opt: f64, evidence: f64) -> Self {
-        let row = |rule: &RowRule| Row {
-            mixture: (rule.budget > 0.0).then(|| Mixture::new(rule.budget, alpha, n_opt)),
-            decided: false,
-        };
-        Self { rows: rows.iter().map(row).collect(), ln_evidence: libm::log(evidence) }
+        let mixture =
+            |rule: &RowRule| (rule.budget > 0.0).then(|| Mixture::new(rule.budget, alpha, n_opt));
+        Self {
+            mixtures: rows.iter().map(mixture).collect(),
+            decided: vec![false; rows.len()],
+            ln_evidence: libm::log(evidence),
+        }
     }
 
     /// Takes the end of the next batch, with the counts of all trials so far, and says whether the
@@ -59,19 +62,22 @@ impl Rule {
     /// # Panics
     /// Where the tally has other rows than the rule.
     pub fn batch_ended(&mut self, cumulative: &Tally) -> bool {
-        assert_eq!(self.rows.len(), cumulative.0.len(), "a tally has its cell's rows");
-        for (row, counts) in self.rows.iter_mut().zip(&cumulative.0) {
-            if let Some(mixture) = &row.mixture {
-                row.decided = row.decided || reaches(mixture, *counts, self.ln_evidence);
+        assert_eq!(self.decided.len(), cumulative.0.len(), "a tally has its cell's rows");
+        let (mut tested, mut open) = (0, 0);
+        let rows = self.mixtures.iter().zip(&mut self.decided).zip(&cumulative.0);
+        for ((mixture, decided), counts) in rows {
+            if let Some(mixture) = mixture {
+                *decided = *decided || reaches(mixture, *counts, self.ln_evidence);
+                tested += 1;
+                open += usize::from(!*decided);
             }
         }
-        let mut tested = self.rows.iter().filter(|row| row.mixture.is_some()).peekable();
-        tested.peek().is_some() && tested.all(|row| row.decided)
+        tested > 0 && open == 0
     }
 
     /// The number of rows that a tally must have.
     pub fn rows(&self) -> usize {
-        self.rows.len()
+        self.decided.len()
     }
 }
 

@@ -206,6 +206,23 @@ pub fn row_count(plan: &Plan) -> u64 {
     total
 }
 
+/// The number of a cell's [`rows`].
+pub(crate) fn count(study: &Study, cell: &Cell) -> u64 {
+    let mut count = 0;
+    each(study, &tested(study), cell, &study.grid.delta, |_| count += 1);
+    count
+}
+
+/// Where claims could be made about a cell: no cell has more rows.
+pub(crate) fn places_of_cell(study: &Study) -> u64 {
+    let (horizons, deltas) = (study.grid.t.len() as u64, study.grid.delta.len() as u64);
+    let choices = |all: usize| all.max(1) as u64;
+    let places = tested(study)
+        .into_iter()
+        .map(|claim| choices(claim.forms.len()).saturating_mul(choices(claim.at.len())));
+    places.sum::<u64>().saturating_mul(horizons).saturating_mul(deltas)
+}
+
 /// What a cell's rows depend on beside N: of the prior only whether there is noise. Checkpoints are the
 /// same for every cell.
 fn kind(cell: &Cell) -> impl Eq + std::hash::Hash + use<> {

@@ -144,6 +144,7 @@ async fn run(folder: &Path, text: &str, workers: usize) -> (f64, u64) {
         tls: None,
         insecure: false,
         single: true,
+        study_memory: coordinator::server::DEFAULT_STUDY_MEMORY,
         settings: Settings { check_fraction: 0.0, ..Settings::default() },
         heartbeat: Duration::from_secs(5),
         numerics: golden::digest(Cpu::detect()),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use coordinator::server::{Config, Coordinator, StartError, Tls};
+use coordinator::server::{Config, Coordinator, DEFAULT_STUDY_MEMORY, StartError, Tls};
 use coordinator::store::{RecordsAt, Storage};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use worker::{Cpu, golden};
@@ -202,6 +202,7 @@ fn config(arguments: &Arguments, sealed: &Arc<Sealed>) -> anyhow::Result<Config>
         tls,
         insecure: arguments.insecure,
         single: false,
+        study_memory: arguments.tuning.study_memory(DEFAULT_STUDY_MEMORY),
         settings: arguments.tuning.settings()?,
         heartbeat: arguments.tuning.heartbeat(),
         numerics: golden::digest(Cpu::detect()),

@@ -5,12 +5,15 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use coordinator::server::{DEFAULT_STUDY_MEMORY, study_memory};
 use serde::Serialize;
+use study::plan::Size;
 use study::rows::rows;
 use theory::evidence::Mixture;
 
 use crate::calibration::calibrate;
 use crate::existing::{self, Existing};
+use crate::exit::BadInput;
 use crate::load::{Loaded, load};
 use crate::place::folder;
 use crate::table::{Table, significant};
@@ -55,6 +58,10 @@ struct Report {
     peak_bytes: f64,
     rows: u64,
     evidence: f64,
+    /// Bytes that a coordinator sets aside for the study.
+    study_memory: u64,
+    /// Whether a coordinator takes it that has no other studies and the default budget.
+    fits_default: bool,
     power: Vec<Power>,
     existing: Option<Existing>,
 }
@@ -104,6 +111,9 @@ fn report(loaded: &Loaded, arguments: &Arguments) -> anyhow::Result<Report> {
     let per_trial: u128 = plan.cells.iter().map(|cell| cell.checkpoints.len() as u128).sum();
     let records = per_trial * u128::from(plan.replicates.max());
     let kept = if plan.study.detail == study::plan::Detail::Summary { 0.02 } else { 1.0 };
+    let definition = &loaded.definition;
+    let size = Size::read(&definition.file_name, &definition.text);
+    let study_memory = study_memory(&size.map_err(|error| BadInput(error.to_string()))?);
     let bytes = records as f64 * calibration.record_bytes * kept;
     Ok(Report {
         study: plan.id.to_string(),
@@ -118,6 +128,8 @@ fn report(loaded: &Loaded, arguments: &Arguments) -> anyhow::Result<Report> {
         peak_bytes: bytes * (1.0 + SEALED_SHARE),
         rows: plan.rows,
         evidence: plan.evidence,
+        study_memory,
+        fits_default: study_memory <= DEFAULT_STUDY_MEMORY,
         power: power(loaded),
         existing,
     })
@@ -154,7 +166,8 @@ fn text(report: &Report) -> String {
         text,
         "\n{} cells, {} trials, {} records\n\
          time   about {} on {} {}\n\
-         disk   about {}, at the peak {}\n",
+         disk   about {}, at the peak {}\n\
+         memory {}\n",
         report.cells.len(),
         text::count(report.trials),
         text::count(report.records),
@@ -163,6 +176,7 @@ fn text(report: &Report) -> String {
         if report.workers == 1 { "core" } else { "cores" },
         text::bytes(report.bytes),
         text::bytes(report.peak_bytes),
+        memory(report),
     );
     _ = write!(
         text,
@@ -176,6 +190,17 @@ fn text(report: &Report) -> String {
         Some(existing) => _ = write!(text, "\n{existing}\n"),
     }
     text
+}
+
+fn memory(report: &Report) -> String {
+    let bytes = text::bytes(report.study_memory as f64);
+    if report.fits_default {
+        return format!("at most {bytes} in the coordinator");
+    }
+    let needed = report.study_memory.div_ceil(1 << 20);
+    format!(
+        "at most {bytes} in the coordinator, over its default: start it with --study-memory {needed}"
+    )
 }
 
 /// Cells that are listed before the rest is counted.

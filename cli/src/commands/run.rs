@@ -93,6 +93,10 @@ pub(crate) struct Tuning {
     /// Seconds without a heartbeat after which a lease is given to another worker
     #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
     lease_seconds: f64,
+    /// MiB of memory that studies may take here; `regretta plan` says what a study needs [default: 256 of a coordinator,
+    /// half of this machine's for a run]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 30))]
+    study_memory: Option<u64>,
 }
 
 impl Tuning {
@@ -116,6 +120,11 @@ impl Tuning {
             check_fraction: self.check,
             ..Settings::default()
         })
+    }
+
+    /// Bytes of memory that studies may take.
+    pub(crate) fn study_memory(&self, default: u64) -> u64 {
+        self.study_memory.map_or(default, |mebibytes| mebibytes << 20)
     }
 
     /// Six heartbeats fit into a lease, as 5 s into 30 s.
@@ -310,6 +319,7 @@ impl Run<'_> {
             tls: None,
             insecure: false,
             single: true,
+            study_memory: self.arguments.tuning.study_memory(memory_limit()?.bytes),
             settings: self.arguments.tuning.settings()?,
             heartbeat: self.arguments.tuning.heartbeat(),
             numerics: golden::digest(Cpu::detect()),
@@ -423,6 +433,7 @@ pub(crate) fn not_started(error: StartError) -> anyhow::Error {
     match error {
         StartError::Study(_) | StartError::Store(store::Error::Ledger { .. }) => error.into(),
         StartError::Store(_)
+        | StartError::Spool { .. }
         | StartError::Exposed(_)
         | StartError::Listen { .. }
         | StartError::Tls(_) => BadInput(error.to_string()).into(),
@@ -431,10 +442,11 @@ pub(crate) fn not_started(error: StartError) -> anyhow::Error {
 
 fn refused(error: SubmitError) -> anyhow::Error {
     match error {
-        SubmitError::Plan(_) | SubmitError::NotGrown(_) | SubmitError::OtherStudy { .. } => {
-            BadInput(error.to_string()).into()
-        }
-        SubmitError::Store(_) | SubmitError::Stopped => error.into(),
+        SubmitError::Plan(_)
+        | SubmitError::NotGrown(_)
+        | SubmitError::OtherStudy { .. }
+        | SubmitError::TooLarge { .. } => BadInput(error.to_string()).into(),
+        SubmitError::Store(_) | SubmitError::Spool(_) | SubmitError::Stopped => error.into(),
     }
 }
 

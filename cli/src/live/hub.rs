@@ -247,6 +247,7 @@ mod tests {
             tls: None,
             insecure: false,
             single: true,
+            study_memory: u64::MAX,
             settings: Settings::default(),
             heartbeat: Duration::from_secs(5),
             numerics: "any".to_owned(),

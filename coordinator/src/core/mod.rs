@@ -64,6 +64,8 @@ pub use settings::Settings;
 pub use view::{CellView, ChecksView, Quarantine, StudyPhase, StudyView, WorkerView};
 pub use work::{CellWork, Deaths, DoneShard, StudyWork};
 
+pub(crate) use study::BYTES_PER_CELL;
+
 use lease::{Leases, Stage};
 use results::Report;
 use study::StudyState;

@@ -18,6 +18,11 @@ use super::{Alarm, Settings, StudyPhase, StudyWork};
 /// A cell in a queue.
 type Place = (Advance, usize);
 
+/// The memory of a cell, without what grows with its rows: the two sets of replicates, of which each has a node
+/// of 11 ranges, the ranges that are leased, and places in the queues.
+pub(crate) const BYTES_PER_CELL: usize =
+    size_of::<CellState>() + 3 * (11 * 16 + 32) + 3 * 2 * size_of::<Place>();
+
 /// The state of a study.
 #[derive(Debug)]
 pub(super) struct StudyState {

@@ -6,8 +6,9 @@ use study::tally::Tally;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::catalog::{Definition, SubmitError};
+use super::catalog::{Entry, SubmitError};
 use super::inflow::Received;
+use super::intake::Holds;
 use super::results::{Results, Unsound};
 use crate::core::{Grant, LeaseEpoch, WorkerId};
 use crate::store;
@@ -71,9 +72,15 @@ pub(super) enum Call {
         study: StudyId,
         reply: oneshot::Sender<Option<v1::StudyDefinition>>,
     },
-    Submit {
-        definition: Definition,
-        reply: oneshot::Sender<Result<StudyId, SubmitError>>,
+    /// What a study that comes in has to fit to; `None` where nothing is taken in any more.
+    Holds {
+        study: StudyId,
+        reply: oneshot::Sender<Option<Holds>>,
+    },
+    /// A study that is durable is to be run.
+    Activate {
+        entry: Box<Entry>,
+        reply: oneshot::Sender<Result<(), SubmitError>>,
     },
     Cancel {
         study: StudyId,

@@ -1,18 +1,21 @@
 //! Studies that the coordinator knows: their definitions, plans, and what the core is to do for them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use study::file::{FileError, Study};
-use study::plan::{NotGrown, Plan, PlannedCell};
+use study::plan::{NotGrown, Plan, PlannedCell, Size};
 use study::prior::{Files, TableError};
 use study::rows;
 use study::{CellId, Digest, StudyId};
 
+use super::memory::mebibytes;
+use super::spool::SpoolError;
 use crate::core::{CellWork, Deaths, DoneShard, StudyWork};
 use crate::stopping::Rule;
-use crate::store::{Check, Death, StoredShard};
+use crate::store::{self, Check, Death, StoredShard};
 
 /// A study as it was submitted.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +50,44 @@ impl Definition {
     }
 }
 
+/// A study as it was submitted, with its files on this machine's disk.
+pub(super) struct Source {
+    pub(super) file_name: String,
+    pub(super) text: String,
+    pub(super) files: Vec<NamedFile>,
+}
+
+/// A file that a study names.
+pub(super) struct NamedFile {
+    pub(super) path: String,
+    pub(super) digest: [u8; 32],
+    pub(super) size: u64,
+    pub(super) place: PathBuf,
+}
+
+impl Source {
+    /// How large the plan will be. Parses the study file and nothing else.
+    pub(super) fn size(&self) -> Result<Size, PlanError> {
+        Ok(Size::read(&self.file_name, &self.text)?)
+    }
+
+    /// Plans the study, reading one file at a time; `memory` is what was found to be enough for it. Blocks.
+    pub(super) fn plan(&self, memory: u64) -> Result<Entry, SubmitError> {
+        let mut files = Files::default();
+        for file in &self.files {
+            let damaged = |problem| store::Error::File { path: file.place.clone(), problem };
+            let bytes = std::fs::read(&file.place).map_err(|_| damaged("cannot be read"))?;
+            let digest = files.survey(&file.path, &bytes).map_err(PlanError::from)?;
+            if digest != file.digest {
+                return Err(damaged("is damaged").into());
+            }
+        }
+        let study = Study::parse(&self.file_name, &self.text).map_err(PlanError::from)?;
+        let plan = Plan::new(study, &files).map_err(PlanError::from)?;
+        Ok(Entry::new(plan, self, memory))
+    }
+}
+
 /// A study that is known, and what its leases need.
 #[derive(Clone)]
 pub(super) struct Entry {
@@ -56,8 +97,12 @@ pub(super) struct Entry {
     pub(super) text: String,
     /// Path, digest and size.
     pub(super) files: Vec<(String, [u8; 32], u64)>,
+    /// Bytes that it may take in memory.
+    pub(super) memory: u64,
     /// What shards of every cell hold, in the plan's order.
     contents: Vec<Contents>,
+    /// When each cell may stop, in the same order.
+    rules: Vec<Option<Rule>>,
     /// Cells that have all they need, and how many replicates that is.
     pub(super) closed: BTreeMap<CellId, u64>,
     /// The dataset of this plan is in place.
@@ -67,17 +112,31 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(
-        plan: Plan,
-        file_name: String,
-        text: String,
-        files: Vec<(String, [u8; 32], u64)>,
-    ) -> Self {
-        let contents = plan.cells.iter().map(|cell| Contents::of(&plan, cell)).collect();
-        let revision = plan.revision();
-        let (plan, closed) = (Arc::new(plan), BTreeMap::new());
-        let notes = Vec::new();
-        Self { plan, revision, file_name, text, files, contents, closed, sealed: false, notes }
+    fn new(plan: Plan, source: &Source, memory: u64) -> Self {
+        let mut contents = Vec::with_capacity(plan.cells.len());
+        let mut rules = Vec::with_capacity(plan.cells.len());
+        let mut known: HashMap<[u8; 32], Option<Rule>> = HashMap::new();
+        for cell in &plan.cells {
+            let rows = rows::rows(&plan.study, &cell.cell);
+            let of_cell = Contents::of_rows(cell, &rows);
+            let rule = known.entry(of_cell.digest).or_insert_with(|| Rule::of_rows(&plan, &rows));
+            rules.push(rule.clone());
+            contents.push(of_cell);
+        }
+        let files = source.files.iter().map(|file| (file.path.clone(), file.digest, file.size));
+        Self {
+            revision: plan.revision(),
+            plan: Arc::new(plan),
+            file_name: source.file_name.clone(),
+            text: source.text.clone(),
+            files: files.collect(),
+            memory,
+            contents,
+            rules,
+            closed: BTreeMap::new(),
+            sealed: false,
+            notes: Vec::new(),
+        }
     }
 
     /// The same study, with its cells open.
@@ -110,11 +169,14 @@ pub struct Contents {
 impl Contents {
     /// What the plan asks of a cell's shards.
     pub fn of(plan: &Plan, cell: &PlannedCell) -> Self {
-        let rows = rows::rows(&plan.study, &cell.cell);
+        Self::of_rows(cell, &rows::rows(&plan.study, &cell.cell))
+    }
+
+    fn of_rows(cell: &PlannedCell, rows: &[rows::Row]) -> Self {
         let mut digest = Digest::new();
         digest.tag("checkpoints");
         cell.checkpoints.iter().for_each(|&t| _ = digest.u64(t.into()));
-        digest.tag("rows").bytes(&rows::digest(&rows));
+        digest.tag("rows").bytes(&rows::digest(rows));
         Self { rows: rows.len(), digest: digest.finish() }
     }
 }
@@ -164,8 +226,10 @@ impl Past {
                 reason: death.reason,
             });
         }
-        let cells = plan.cells.iter().zip(&entry.contents).map(|(cell, contents)| CellWork {
+        let each = plan.cells.iter().zip(&entry.contents).zip(&entry.rules);
+        let cells = each.map(|((cell, contents), rule)| CellWork {
             deaths: deaths.remove(&cell.id).unwrap_or_default(),
+            rule: rule.clone(),
             ..work(plan, cell, *contents, done.remove(&cell.id).unwrap_or_default())
         });
         StudyWork { study: plan.id, seed_for_checks: plan.study.seed, cells: cells.collect() }
@@ -174,7 +238,8 @@ impl Past {
 
 /// What the core is to do for a cell of which some shards are there.
 pub fn cell_work(plan: &Plan, cell: &PlannedCell, done: Vec<DoneShard>) -> CellWork {
-    work(plan, cell, Contents::of(plan, cell), done)
+    let contents = Contents::of(plan, cell);
+    CellWork { rule: Rule::of(plan, cell), ..work(plan, cell, contents, done) }
 }
 
 fn work(plan: &Plan, cell: &PlannedCell, contents: Contents, done: Vec<DoneShard>) -> CellWork {
@@ -184,9 +249,15 @@ fn work(plan: &Plan, cell: &PlannedCell, contents: Contents, done: Vec<DoneShard
         checkpoints: contents.digest,
         records_per_trial: cell.checkpoints.len() as u32,
         rows: contents.rows,
-        rule: Rule::of(plan, cell),
+        rule: None,
         done,
         deaths: Vec::new(),
+    }
+}
+
+impl From<SpoolError> for SubmitError {
+    fn from(error: SpoolError) -> Self {
+        Self::Spool(error.to_string())
     }
 }
 
@@ -199,9 +270,31 @@ pub enum SubmitError {
     /// Not what was there before, grown.
     #[error(transparent)]
     NotGrown(#[from] NotGrown),
+    /// More than the coordinator's memory is meant for.
+    #[error(
+        "this study needs about {} MiB of the coordinator's memory ({cells} cells, {rows} verdict rows), and {} MiB \
+         are left of the {} MiB for studies: shorten an axis, test fewer claims, or start the coordinator with \
+         --study-memory {}",
+        mebibytes(*needed), budget.saturating_sub(*held) >> 20, budget >> 20, mebibytes(needed.saturating_add(*held))
+    )]
+    TooLarge {
+        /// Its cells.
+        cells: u64,
+        /// Its verdict rows, over all cells.
+        rows: u64,
+        /// Bytes that it needs.
+        needed: u64,
+        /// Bytes that other studies have.
+        held: u64,
+        /// Bytes for all studies.
+        budget: u64,
+    },
     /// It could not be stored.
     #[error(transparent)]
-    Store(#[from] crate::store::Error),
+    Store(#[from] store::Error),
+    /// Its files could not be taken in.
+    #[error("{0}")]
+    Spool(String),
     /// A folder of one study holds another.
     #[error(
         "this folder holds study \"{held}\" ({held_id}), not \"{name}\" ({id}): use another --out folder"

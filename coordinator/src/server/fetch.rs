@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use futures_util::Stream;
 use futures_util::future::{BoxFuture, ready};
+use futures_util::{Stream, stream};
 use proto::limits::MAX_CHUNK_BYTES;
-use proto::v1::ResultChunk;
+use proto::v1::{FileChunk, ResultChunk};
 use study::StudyId;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
@@ -63,6 +63,21 @@ async fn send(folder: &Path, name: String, chunks: &Chunks) -> Result<(), Status
             return Ok(());
         }
     }
+}
+
+/// A file that a study names, piece by piece. Whoever gets it compares its digest.
+pub(super) async fn file(
+    place: &Path,
+) -> Result<impl Stream<Item = Result<FileChunk, Status>> + use<>, Status> {
+    let unreadable =
+        |error: std::io::Error| Status::internal(format!("a file cannot be read: {error}"));
+    let file = tokio::fs::File::open(place).await.map_err(unreadable)?;
+    Ok(stream::try_unfold(file, move |mut file| async move {
+        let mut data = Vec::with_capacity(MAX_CHUNK_BYTES);
+        let mut rest = (&mut file).take(MAX_CHUNK_BYTES as u64);
+        let read = rest.read_to_end(&mut data).await.map_err(unreadable)?;
+        Ok((read > 0).then(|| (FileChunk { data: data.into() }, file)))
+    }))
 }
 
 fn unreadable(error: &std::io::Error) -> Status {

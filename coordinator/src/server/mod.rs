@@ -11,11 +11,14 @@ mod fetch;
 #[cfg(test)]
 mod growing;
 mod inflow;
+mod intake;
 mod leases;
 mod listen;
+mod memory;
 mod metrics;
 mod outcome;
 mod results;
+mod spool;
 mod standby;
 mod status;
 mod studies;
@@ -39,7 +42,7 @@ use proto::v1::workers_server::WorkersServer;
 use study::StudyId;
 use study::plan::Plan;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::service::interceptor::InterceptedService;
@@ -50,6 +53,7 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 pub use auth::{Exposed, Token, TokenError};
 pub use catalog::{Contents, Definition, PlanError, SubmitError, cell_work};
 pub use fetch::Datasets;
+pub use memory::{DEFAULT_STUDY_MEMORY, study_memory};
 pub use metrics::Metrics;
 pub use outcome::Outcome;
 pub use results::{CellResults, ReadError, Records, Results, Unsound, decode};
@@ -58,8 +62,10 @@ use auth::Guard;
 use call::Call;
 use connections::Connections;
 use engine::Engine;
+use intake::Intake;
 use leases::Leases;
 use listen::Listener;
+use spool::Spool;
 use standby::Standby;
 use studies::StudyService;
 use workers::{WorkerService, ask};
@@ -100,6 +106,8 @@ pub struct Config {
     pub insecure: bool,
     /// Whether the folder is of one study.
     pub single: bool,
+    /// Bytes of memory that all studies may take.
+    pub study_memory: u64,
     /// Settings of the scheduling core.
     pub settings: Settings,
     /// How often workers report.
@@ -132,6 +140,14 @@ pub enum StartError {
     /// Its studies.
     #[error("a study of the ledger cannot be taken up again: {0}")]
     Study(SubmitError),
+    /// Its folder for what comes in.
+    #[error("cannot write to {}: {source}", dir.display())]
+    Spool {
+        /// The coordinator's folder.
+        dir: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The address.
     #[error(transparent)]
     Exposed(#[from] Exposed),
@@ -178,6 +194,7 @@ pub struct Coordinator {
 #[derive(Clone)]
 pub struct Handle {
     calls: mpsc::Sender<Call>,
+    intake: Arc<Intake>,
     outcomes: watch::Receiver<BTreeMap<StudyId, Outcome>>,
     metrics: Arc<Metrics>,
     store: Arc<Store>,
@@ -242,16 +259,27 @@ impl Coordinator {
             Arc::clone(&metrics),
         );
         for study in recovered.studies {
-            engine.restore(study).await.map_err(StartError::Study)?;
+            engine.restore(study, config.study_memory).await.map_err(StartError::Study)?;
         }
+        let dir = config.dir.clone();
+        let spool =
+            Spool::open(&dir).map_err(|source| StartError::Spool { dir: dir.clone(), source })?;
+        let intake = Arc::new(Intake {
+            calls: calls.clone(),
+            store: Arc::clone(&store),
+            spool,
+            memory: config.study_memory,
+            turn: Mutex::new(()),
+        });
         let handle = Handle {
             calls: calls.clone(),
+            intake: Arc::clone(&intake),
             outcomes: watched,
             metrics: Arc::clone(&metrics),
             store: Arc::clone(&store),
         };
         let stop = CancellationToken::new();
-        let router = router(&config, calls, leases, store, Arc::clone(&metrics)).await?;
+        let router = router(&config, calls, intake, leases, store, Arc::clone(&metrics)).await?;
         let mut tasks = Vec::new();
         let mut metrics_address = None;
         if let Some(address) = config.metrics {
@@ -341,6 +369,7 @@ fn log_failure<E: std::fmt::Display>(what: &str, result: Result<(), E>) {
 async fn router(
     config: &Config,
     calls: mpsc::Sender<Call>,
+    intake: Arc<Intake>,
     leases: Leases,
     store: Arc<Store>,
     metrics: Arc<Metrics>,
@@ -359,10 +388,10 @@ async fn router(
     })
     .max_decoding_message_size(MAX_MESSAGE_BYTES)
     .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    let studies =
-        StudiesServer::new(StudyService { calls, datasets: Arc::clone(&config.datasets) })
-            .max_decoding_message_size(MAX_MESSAGE_BYTES)
-            .max_encoding_message_size(4 * MAX_MESSAGE_BYTES);
+    let datasets = Arc::clone(&config.datasets);
+    let studies = StudiesServer::new(StudyService { calls, intake, datasets })
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(4 * MAX_MESSAGE_BYTES);
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<WorkersServer<WorkerService>>().await;
     reporter.set_serving::<StudiesServer<StudyService>>().await;
@@ -415,8 +444,8 @@ fn tls_config(tls: &Tls) -> ServerTlsConfig {
 impl Handle {
     /// Takes in a study, or what it has grown to.
     pub async fn submit(&self, definition: Definition) -> Result<StudyId, SubmitError> {
-        let answer = ask(&self.calls, |reply| Call::Submit { definition, reply }).await;
-        answer.unwrap_or(Err(SubmitError::Stopped))
+        let upload = self.intake.spool.put(definition).await?;
+        self.intake.submit(upload).await
     }
 
     /// A study as it was submitted.

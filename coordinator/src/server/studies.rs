@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
-use proto::convert::{self, Assembly};
+use proto::convert;
 use proto::v1;
 use proto::v1::studies_server::Studies;
 use study::StudyId;
@@ -13,8 +13,9 @@ use tokio::sync::mpsc;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::call::Call;
-use super::catalog::{Definition, SubmitError};
+use super::catalog::SubmitError;
 use super::fetch::Datasets;
+use super::intake::Intake;
 use super::workers::ask;
 
 /// How often a watched study is looked at.
@@ -25,6 +26,7 @@ type Outgoing<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 #[derive(Clone)]
 pub(super) struct StudyService {
     pub(super) calls: mpsc::Sender<Call>,
+    pub(super) intake: Arc<Intake>,
     pub(super) datasets: Arc<dyn Datasets>,
 }
 
@@ -41,16 +43,9 @@ impl Studies for StudyService {
         &self,
         request: Request<Streaming<v1::SubmitRequest>>,
     ) -> Result<Response<v1::SubmitReply>, Status> {
-        let mut messages = request.into_inner();
-        let mut assembly = Assembly::default();
-        while let Some(message) = messages.message().await? {
-            assembly.push(message)?;
-        }
-        let convert::Submission { file_name, text, files } = assembly.finish()?;
-        let definition = Definition { file_name, text, files };
-        let study = ask(&self.calls, |reply| Call::Submit { definition, reply }).await?;
-        let study = study.map_err(|error| match error {
-            SubmitError::Store(error) => Status::internal(error.to_string()),
+        let upload = self.intake.spool.receive(request.into_inner()).await?;
+        let study = self.intake.submit(upload).await.map_err(|error| match error {
+            SubmitError::Store(_) | SubmitError::Spool(_) => Status::internal(error.to_string()),
             SubmitError::Stopped => Status::unavailable(error.to_string()),
             refused => Status::invalid_argument(refused.to_string()),
         })?;

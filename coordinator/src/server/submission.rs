@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use proto::v1;
 use study::StudyId;
-use study::plan::Plan;
 
 use super::call::Call;
-use super::catalog::{Definition, Entry, Past, PlanError, SubmitError};
+use super::catalog::{Entry, NamedFile, Past, Source, SubmitError};
 use super::engine::Engine;
+use super::intake::{self, Holds};
 use super::outcome::Outcome;
 use super::results::{CellResults, Results, Unsound};
 use crate::core::Event;
@@ -18,7 +18,8 @@ impl Engine {
     pub(super) async fn studies(&mut self, call: Call) {
         match call {
             Call::Definition { study, reply } => _ = reply.send(self.definition(study)),
-            Call::Submit { definition, reply } => _ = reply.send(self.submit(definition).await),
+            Call::Holds { study, reply } => _ = reply.send(self.holds(study)),
+            Call::Activate { entry, reply } => _ = reply.send(self.run_study(*entry).await),
             Call::Cancel { study, reply } => _ = reply.send(self.cancel(study)),
             Call::List { reply } => _ = reply.send(self.summaries()),
             Call::Status { study, reply } => _ = reply.send(self.status(study)),
@@ -48,57 +49,53 @@ impl Engine {
         })
     }
 
-    async fn submit(&mut self, definition: Definition) -> Result<StudyId, SubmitError> {
+    /// What a study has to fit to; `None` where nothing is taken in any more.
+    fn holds(&self, study: StudyId) -> Option<Holds> {
+        if self.is_draining() {
+            return None;
+        }
+        let plan = self.studies.get(&study).map(|entry| Arc::clone(&entry.plan));
+        let others = || self.studies.values().filter(|entry| entry.plan.id != study);
+        let other = others().next().filter(|_| self.single);
+        Some(Holds {
+            plan,
+            other: other.map(|entry| (entry.plan.study.name.clone(), entry.plan.id)),
+            memory: others().map(|entry| entry.memory).sum(),
+        })
+    }
+
+    /// Runs a study that is durable.
+    async fn run_study(&mut self, entry: Entry) -> Result<(), SubmitError> {
         if self.is_draining() {
             return Err(SubmitError::Stopped);
         }
-        let (definition, plan) = plan(definition).await?;
-        let study = plan.id;
-        self.admit(&plan)?;
-        let mut files = Vec::new();
-        for (path, bytes) in &definition.files {
-            let digest = *blake3::hash(bytes).as_bytes();
-            self.store.put_file(digest, bytes.clone().into()).await?;
-            files.push((path.clone(), digest, bytes.len() as u64));
+        let study = entry.plan.id;
+        if self.studies.contains_key(&study) {
+            // What is being written was counted by the rows of the plan before, or says that it has ended.
+            self.settle().await;
+            if self.outcome(study) != Some(Outcome::Running) {
+                self.store.set_state(study, State::Active, "").await?;
+            }
         }
-        let names: Vec<(String, [u8; 32])> =
-            files.iter().map(|(path, digest, _)| (path.clone(), *digest)).collect();
-        self.store.put_study(study, &definition.file_name, &definition.text, &names).await?;
-        let entry = Entry::new(plan, definition.file_name, definition.text, files);
         // Whoever submits a study again gives its quarantined trials another chance.
-        self.activate(entry, Quarantine::Lifted).await?;
-        Ok(study)
-    }
-
-    /// Refuses what is not the study that is there, grown.
-    fn admit(&self, plan: &Plan) -> Result<(), SubmitError> {
-        if let Some(entry) = self.studies.get(&plan.id) {
-            return Ok(plan.grows_from(&entry.plan)?);
-        }
-        match self.studies.iter().next() {
-            Some((&held_id, entry)) if self.single => Err(SubmitError::OtherStudy {
-                held: entry.plan.study.name.clone(),
-                held_id,
-                name: plan.study.name.clone(),
-                id: plan.id,
-            }),
-            _ => Ok(()),
-        }
+        self.activate(entry, Quarantine::Lifted).await
     }
 
     /// Takes a study of the ledger up again; one that was stopped is only known.
-    pub(super) async fn restore(&mut self, stored: StoredStudy) -> Result<(), SubmitError> {
+    pub(super) async fn restore(
+        &mut self,
+        stored: StoredStudy,
+        budget: u64,
+    ) -> Result<(), SubmitError> {
         let mut files = Vec::new();
-        for (path, digest) in &stored.files {
-            files.push((path.clone(), self.store.file(*digest).await?.to_vec()));
+        for (path, digest) in stored.files {
+            let place = self.store.file_place(digest).await?;
+            let size = tokio::fs::metadata(&place).await.map_or(0, |file| file.len());
+            files.push(NamedFile { path, digest, size, place });
         }
-        let definition = Definition { file_name: stored.file_name, text: stored.text, files };
-        let (definition, plan) = plan(definition).await?;
-        let sizes = definition.files.iter().zip(&stored.files);
-        let files = sizes
-            .map(|((path, bytes), (_, digest))| (path.clone(), *digest, bytes.len() as u64))
-            .collect();
-        let entry = Entry::new(plan, definition.file_name, definition.text, files);
+        let source = Source { file_name: stored.file_name, text: stored.text, files };
+        let held = self.studies.values().map(|entry| entry.memory).sum();
+        let entry = intake::replan(source, held, budget).await?;
         // One that was done goes through the core again, and is sealed where it had not come to that.
         let goes_on = matches!(stored.state, State::Active | State::Done);
         if self.single || !goes_on {
@@ -132,8 +129,6 @@ impl Engine {
     /// Gives the core what is left to do.
     async fn activate(&mut self, entry: Entry, quarantine: Quarantine) -> Result<(), SubmitError> {
         let study = entry.plan.id;
-        // What is being written was counted by the rows of the plan before.
-        self.settle().await;
         let mut past = self.past(study).await?;
         if quarantine == Quarantine::Lifted {
             past.deaths.clear();
@@ -170,6 +165,8 @@ impl Engine {
 
     /// What is lost is dropped, noted and computed anew.
     async fn recompute(&mut self, study: StudyId, lost: &[Unsound]) -> Result<(), SubmitError> {
+        // That the study was complete is being written down.
+        self.settle().await;
         let Some(entry) = self.studies.get(&study) else { return Ok(()) };
         let mut entry = entry.opened_again();
         for shard in lost {
@@ -235,16 +232,4 @@ impl Engine {
 enum Quarantine {
     Kept,
     Lifted,
-}
-
-/// Plans off the runtime's threads: a large grid takes a while.
-async fn plan(definition: Definition) -> Result<(Definition, Plan), PlanError> {
-    let planned = tokio::task::spawn_blocking(move || {
-        let plan = definition.plan()?;
-        Ok((definition, plan))
-    });
-    match planned.await {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-    }
 }

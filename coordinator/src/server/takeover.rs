@@ -18,7 +18,7 @@ use tonic_health::pb::health_client::HealthClient;
 use worker::client;
 use worker::golden;
 
-use super::{Config, Coordinator, Datasets, Definition, Outcome};
+use super::{Config, Coordinator, DEFAULT_STUDY_MEMORY, Datasets, Definition, Outcome};
 use crate::core::Settings;
 use crate::servers;
 use crate::store::{Bucket, RecordsAt, Storage, StoredShard, peek_at};
@@ -72,6 +72,7 @@ pub(super) fn config(dir: &Path, storage: Storage, listen: SocketAddr) -> Config
         tls: None,
         insecure: false,
         single: false,
+        study_memory: DEFAULT_STUDY_MEMORY,
         settings: Settings {
             shard_target: Duration::from_millis(50),
             max_shard_records: 1000,

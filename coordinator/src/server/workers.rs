@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
 use proto::convert::{self, Finish, Handed, Heartbeat, Part, Registered, Registration};
-use proto::limits::{MAX_BATCH_BYTES, MAX_CHUNK_BYTES, MAX_LEASES, MAX_MESSAGE_BYTES};
+use proto::limits::{MAX_BATCH_BYTES, MAX_LEASES, MAX_MESSAGE_BYTES};
 use proto::v1;
 use proto::v1::workers_server::Workers;
 use study::tally::Tally;
@@ -176,13 +176,9 @@ impl Workers for WorkerService {
     ) -> Result<Response<Self::FetchFileStream>, Status> {
         let query = convert::FileQuery::try_from(request.into_inner())?;
         self.known(query.worker_id).await?;
-        let file = self.store.file(query.digest).await;
-        let file = file.map_err(|error| Status::failed_precondition(error.to_string()))?;
-        let chunks = (0..file.len()).step_by(MAX_CHUNK_BYTES).map(move |start| {
-            let end = file.len().min(start + MAX_CHUNK_BYTES);
-            Ok(v1::FileChunk { data: file.slice(start..end) })
-        });
-        Ok(Response::new(Box::pin(stream::iter(chunks))))
+        let place = self.store.file_place(query.digest).await;
+        let place = place.map_err(|error| Status::failed_precondition(error.to_string()))?;
+        Ok(Response::new(Box::pin(super::fetch::file(&place).await?)))
     }
 
     type StreamStream = Outgoing<v1::RecordReply>;

@@ -79,6 +79,13 @@ pub(super) fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
+/// Moves a file into place, durable with its name, whatever was there.
+pub(super) fn adopt(from: &Path, path: &Path) -> io::Result<()> {
+    File::open(from)?.sync_all()?;
+    std::fs::rename(from, path)?;
+    sync_parent(path)
+}
+
 /// Makes the name of a new, renamed or deleted file durable.
 pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().expect("a file of the store lies in a folder");

@@ -37,7 +37,7 @@ pub(crate) mod tests;
 mod writer;
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -270,10 +270,16 @@ impl Store {
         self.ledger.checks(study).await
     }
 
-    /// Keeps a file under its digest.
-    pub async fn put_file(&self, digest: [u8; 32], bytes: Bytes) -> Result<(), Error> {
+    /// Keeps a file under the digest of its content; it is moved.
+    pub async fn keep_file(&self, digest: [u8; 32], from: &Path) -> Result<(), Error> {
+        let (shelf, from) = (self.shelf.clone(), from.to_path_buf());
+        blocking(move || files::keep(&shelf, digest, &from)).await
+    }
+
+    /// Where the file that has a digest is on this machine; its content is not checked.
+    pub async fn file_place(&self, digest: [u8; 32]) -> Result<PathBuf, Error> {
         let shelf = self.shelf.clone();
-        blocking(move || files::put(&shelf, digest, &bytes)).await
+        blocking(move || files::place(&shelf, digest)).await
     }
 
     /// The file that has a digest.

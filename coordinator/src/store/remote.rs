@@ -19,6 +19,7 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+use super::dataset::transfer;
 use super::disk::{Disk, Log};
 use super::error::{At, Error};
 use super::location::Bucket;
@@ -139,6 +140,13 @@ impl Remote {
         &self,
         work: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> io::Result<T> {
+        self.finish(async { work.await.map_err(failed) })
+    }
+
+    fn finish<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = io::Result<T>> + Send + 'static,
+    ) -> io::Result<T> {
         let (reply, answer) = mpsc::sync_channel(1);
         let runtime = self.runtime.as_ref().expect("it is there until this is dropped");
         runtime.spawn(async move {
@@ -146,7 +154,7 @@ impl Remote {
             let _ = reply.send(work.await);
         });
         let ended = |_| io::Error::other("the request was given up");
-        answer.recv().map_err(ended)?.map_err(failed)
+        answer.recv().map_err(ended)?
     }
 
     /// Creates an object, once and for all. One that is there already is the same one, of a request
@@ -161,6 +169,14 @@ impl Remote {
             }
             result => result.map(|_| ()),
         }
+    }
+
+    /// Puts a file, piece by piece, in place of what the object was.
+    pub(super) fn upload(&self, object: &str, from: &FilePath) -> io::Result<()> {
+        let (store, path) = (Arc::<AmazonS3>::clone(&self.store), self.path(object));
+        let from = from.to_path_buf();
+        let store: Arc<dyn ObjectStore> = store;
+        self.finish(async move { transfer::upload(&store, path, &from).await.map(drop) })
     }
 
     /// All of an object.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rand::TryRng;
 use rand::rngs::SysRng;
 
-use super::disk::{Disk, FileSystem, Medium, publish};
+use super::disk::{Disk, FileSystem, Medium, adopt, publish};
 use super::error::{At, Error};
 use super::frame::{HEAD, HEADER};
 use super::location::RecordsAt;
@@ -157,28 +157,32 @@ impl Shelf {
         segment::delete(&self.dir, unneeded)
     }
 
-    /// Keeps a file of a study.
-    pub(super) fn put_file(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    /// Moves a file of a study here.
+    pub(super) fn keep_file(&self, name: &str, from: &Path) -> Result<(), Error> {
         let (object, path) = (format!("files/{name}"), self.dir.join("files").join(name));
+        let size = std::fs::metadata(from).map_or(0, |file| file.len() as usize);
         let kept = match &self.remote {
-            Some(remote) => remote.create(&object, &bytes.to_vec().into()),
+            Some(remote) => remote.upload(&object, from),
             None => Ok(()),
         };
-        let kept = kept.and_then(|()| publish(&path, bytes));
-        kept.map_err(|error| Error::io("write", &self.named(&object), bytes.len(), error))
+        let kept = kept.and_then(|()| adopt(from, &path));
+        kept.map_err(|error| Error::io("write", &self.named(&object), size, error))
     }
 
     /// A file of a study; one that is elsewhere is kept here too.
     pub(super) fn get_file(&self, name: &str) -> io::Result<Vec<u8>> {
+        std::fs::read(self.file_place(name)?)
+    }
+
+    /// Where a file of a study is in the folder; one that is elsewhere is brought here.
+    pub(super) fn file_place(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.dir.join("files").join(name);
-        match (std::fs::read(&path), &self.remote) {
-            (Err(error), Some(remote)) if error.kind() == io::ErrorKind::NotFound => {
-                let bytes = remote.get(&format!("files/{name}"))?.to_vec();
-                publish(&path, &bytes)?;
-                Ok(bytes)
-            }
-            (read, _) => read,
+        if !path.try_exists()? {
+            let missing = || io::Error::from(io::ErrorKind::NotFound);
+            let remote = self.remote.as_ref().ok_or_else(missing)?;
+            publish(&path, &remote.get(&format!("files/{name}"))?)?;
         }
+        Ok(path)
     }
 
     /// What errors call a file of a study.

@@ -24,7 +24,7 @@ pub use call::{FileQuery, Heartbeat, Progress, Registration, Request, StudyQuery
 pub use reply::{Beat, Definition, FileRef, Lease, Leases, Registered, Revocation};
 pub use results::ResultPart;
 pub use stream::{Finish, Handed, Part, Reply};
-pub use submission::{Assembly, Submission, pieces};
+pub use submission::{Announced, Assembly, Piece, Submission, pieces};
 
 /// A field that a peer should not have sent like this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -18,38 +18,65 @@ pub struct Submission {
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// A submission of which some pieces have come.
+/// A study that is being handed in; the content of its files follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Announced {
+    /// The name of the study file.
+    pub file_name: String,
+    /// The study file.
+    pub text: String,
+    /// The files that it names: path and bytes.
+    pub files: Vec<(String, u64)>,
+}
+
+/// What a piece of a submission is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The beginning.
+    Study(Announced),
+    /// The next bytes of a file.
+    Data {
+        /// The file, counted from 0.
+        file: usize,
+        /// The bytes.
+        data: Bytes,
+    },
+}
+
+/// A submission of which some pieces have come. The pieces themselves are for the caller to keep.
 #[derive(Debug, Default)]
 pub struct Assembly {
-    submission: Option<Submission>,
-    sizes: Vec<u64>,
+    /// Bytes that are still to come, by file.
+    missing: Option<Vec<u64>>,
     /// The first file that may not be complete.
     current: usize,
 }
 
 impl Assembly {
-    /// Adds the next piece. Memory follows what came, not what was announced.
-    pub fn push(&mut self, piece: v1::SubmitRequest) -> Result<(), Invalid> {
+    /// Takes the next piece, and says what it is.
+    pub fn push(&mut self, piece: v1::SubmitRequest) -> Result<Piece, Invalid> {
         match piece.message {
             None => Err(Invalid::new("message", Fault::Missing)),
-            Some(Message::Study(study)) => self.begin(study),
-            Some(Message::Data(data)) => self.extend(&chunk("data", data)?),
+            Some(Message::Study(study)) => self.begin(study).map(Piece::Study),
+            Some(Message::Data(data)) => {
+                let data = chunk("data", data)?;
+                Ok(Piece::Data { file: self.place(data.len() as u64)?, data })
+            }
         }
     }
 
-    /// The whole, once every file is complete.
-    pub fn finish(self) -> Result<Submission, Invalid> {
-        let submission = self.submission.ok_or(Invalid::new("study", Fault::Missing))?;
-        let lengths = submission.files.iter().map(|(_, content)| content.len() as u64);
-        if lengths.eq(self.sizes) {
-            Ok(submission)
+    /// Checks that every file is complete.
+    pub fn finish(self) -> Result<(), Invalid> {
+        let missing = self.missing.ok_or(Invalid::new("study", Fault::Missing))?;
+        if missing.iter().all(|&bytes| bytes == 0) {
+            Ok(())
         } else {
             Err(Invalid::new("data", Fault::Missing))
         }
     }
 
-    fn begin(&mut self, study: v1::SubmittedStudy) -> Result<(), Invalid> {
-        if self.submission.is_some() {
+    fn begin(&mut self, study: v1::SubmittedStudy) -> Result<Announced, Invalid> {
+        if self.missing.is_some() {
             return Err(Invalid::new("study", Fault::OutOfTurn));
         }
         within("text", study.text.len(), MAX_TEXT_BYTES)?;
@@ -60,31 +87,26 @@ impl Assembly {
             let fault = Fault::TooLong { length, most: MAX_FILE_BYTES };
             return Err(Invalid::new("size", fault));
         }
-        self.sizes = study.files.iter().map(|file| file.size).collect();
-        let files = study.files.into_iter().map(|file| Ok((path("path", file.path)?, Vec::new())));
-        self.submission = Some(Submission {
+        let files = study.files.into_iter().map(|file| Ok((path("path", file.path)?, file.size)));
+        let announced = Announced {
             file_name: name("file_name", study.file_name)?,
             text: study.text,
             files: files.collect::<Result<_, _>>()?,
-        });
-        Ok(())
+        };
+        self.missing = Some(announced.files.iter().map(|(_, size)| *size).collect());
+        Ok(announced)
     }
 
-    fn extend(&mut self, data: &[u8]) -> Result<(), Invalid> {
+    /// The file that the next bytes belong to.
+    fn place(&mut self, length: u64) -> Result<usize, Invalid> {
         let out_of_turn = || Invalid::new("data", Fault::OutOfTurn);
-        let files = &mut self.submission.as_mut().ok_or_else(out_of_turn)?.files;
-        while let Some((_, content)) = files.get_mut(self.current) {
-            let left = self.sizes[self.current] - content.len() as u64;
-            if left == 0 {
-                self.current += 1;
-            } else if data.len() as u64 <= left {
-                content.extend_from_slice(data);
-                return Ok(());
-            } else {
-                break;
-            }
+        let missing = self.missing.as_mut().ok_or_else(out_of_turn)?;
+        while missing.get(self.current) == Some(&0) {
+            self.current += 1;
         }
-        Err(out_of_turn())
+        let left = missing.get_mut(self.current).ok_or_else(out_of_turn)?;
+        *left = left.checked_sub(length).ok_or_else(out_of_turn)?;
+        Ok(self.current)
     }
 }
 

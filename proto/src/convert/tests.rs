@@ -207,25 +207,33 @@ fn what_is_sent_is_what_arrives() {
     arrives::<v1::ResultChunk, _>(&ResultPart { name, data, last: true });
 }
 
+/// What the pieces make, in memory.
+fn assembled(pieces: impl Iterator<Item = v1::SubmitRequest>) -> Result<Submission, Invalid> {
+    let (mut assembly, mut submission) = (Assembly::default(), Submission::default());
+    for piece in pieces {
+        match assembly.push(piece)? {
+            Piece::Study(Announced { file_name, text, files }) => {
+                let files = files.into_iter().map(|(path, _)| (path, Vec::new())).collect();
+                submission = Submission { file_name, text, files };
+            }
+            Piece::Data { file, data } => submission.files[file].1.extend_from_slice(&data),
+        }
+    }
+    assembly.finish().map(|()| submission)
+}
+
 #[test]
 fn a_submission_is_put_together_from_its_pieces() {
-    let mut assembly = Assembly::default();
-    for piece in pieces(submission()) {
-        assert!(piece.encoded_len() < crate::limits::MAX_MESSAGE_BYTES);
-        assembly.push(piece).unwrap();
-    }
-    assert_eq!(assembly.finish().unwrap(), submission());
+    let small = |piece: &v1::SubmitRequest| piece.encoded_len() < crate::limits::MAX_MESSAGE_BYTES;
+    assert!(pieces(submission()).all(|piece| small(&piece)));
+    assert_eq!(assembled(pieces(submission())).unwrap(), submission());
 }
 
 #[test]
 fn a_submission_with_a_piece_too_few_or_too_many_is_refused() {
     let all: Vec<_> = pieces(submission()).collect();
-    let assemble = |pieces: &[v1::SubmitRequest]| {
-        let mut assembly = Assembly::default();
-        pieces.iter().try_for_each(|piece| assembly.push(piece.clone()))?;
-        assembly.finish()
-    };
-    let fault = |pieces: &[v1::SubmitRequest]| assemble(pieces).unwrap_err().to_string();
+    let fault =
+        |pieces: &[v1::SubmitRequest]| assembled(pieces.iter().cloned()).unwrap_err().to_string();
     assert_eq!(fault(&[]), "study is missing");
     assert_eq!(fault(&all[..all.len() - 1]), "data is missing");
     assert_eq!(fault(&all[1..]), "data is out of turn");

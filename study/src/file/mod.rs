@@ -30,6 +30,7 @@ pub use template::template;
 
 use crate::prior::Setting;
 use item::Section;
+use prior::Expand;
 
 /// The gap of PI where the study names none.
 const PI_GAP: f64 = 0.0;
@@ -72,9 +73,29 @@ pub struct Study {
     lines: BTreeMap<String, usize>,
 }
 
+/// A study with a few of its priors: those that the sizes of all others lie between.
+pub(crate) struct Outline {
+    pub(crate) study: Study,
+    /// How many priors the study has.
+    pub(crate) priors: usize,
+    /// Whether the priors that are there speak for all others.
+    pub(crate) complete: bool,
+}
+
+impl Outline {
+    /// Reads a study file without expanding its priors.
+    pub(crate) fn parse(file_name: &str, text: &str) -> Result<Self, FileError> {
+        Study::read(file_name, text, Expand::Corners)
+    }
+}
+
 impl Study {
     /// Reads a study file; `file_name` is what errors call it.
     pub fn parse(file_name: &str, text: &str) -> Result<Self, FileError> {
+        Ok(Self::read(file_name, text, Expand::All)?.study)
+    }
+
+    fn read(file_name: &str, text: &str, expand: Expand) -> Result<Outline, FileError> {
         let table = tree::parse(file_name, text)?;
         let top = Section { file: file_name, key: String::new(), line: 1, table: &table };
         top.only(&keys::TABLES.map(|table| table.name))?;
@@ -82,7 +103,8 @@ impl Study {
         let study = section("study", "[study] with name, seed and replicates")?;
         let grid = section("grid", "[grid] with N, T and delta")?;
         let example = "[prior] with domain, kernel and noise_variance";
-        let priors = prior::read(&top.need("prior", example)?, &grid::swept(&grid))?;
+        let priors = prior::read(&top.need("prior", example)?, &grid::swept(&grid), expand)?;
+        let (total, complete) = (priors.total, priors.complete);
         let own = top.get("claim").map(|item| claim::own(&item)).transpose()?.unwrap_or_default();
         let real = priors.priors.iter().any(|p| p.spec.setting == Setting::Data);
         let mut lines = priors.lines;
@@ -95,7 +117,7 @@ impl Study {
         let detail = settings::detail(&study)?;
         refuse_own_claims(&top, detail)?;
         study.only(&keys::STUDY.names())?;
-        Ok(Self {
+        let study = Self {
             file: file_name.to_owned(),
             name: settings::name(&study.need("name", "name = \"lemma1\"")?)?,
             seed: study.need("seed", "seed = 2018")?.count(0, settings::MOST)?,
@@ -114,7 +136,8 @@ impl Study {
             },
             claims: own,
             lines,
-        })
+        };
+        Ok(Outline { study, priors: total, complete })
     }
 
     /// The files that any prior of the grid names, each once, as the study file writes them.

@@ -60,14 +60,33 @@ enum Part {
     Index(usize),
 }
 
-/// Every prior of the grid, and the line of every key that one can be refused for.
+/// Which priors of the grid are read.
+#[derive(Clone, Copy)]
+pub(super) enum Expand {
+    All,
+    /// Those with the least or the largest value of every swept number, and every swept name.
+    Corners,
+}
+
+/// More corners than are looked at.
+const MOST_CORNERS: usize = 64;
+
+/// Priors of the grid, and the line of every key that one can be refused for.
 pub(super) struct Priors {
     pub(super) priors: Arc<[PlannedPrior]>,
+    /// How many priors the grid has.
+    pub(super) total: usize,
+    /// Whether what was asked for is there: a grid with too many corners gives its first prior alone.
+    pub(super) complete: bool,
     pub(super) lines: BTreeMap<String, usize>,
 }
 
 /// Reads `[prior]` with the swept keys, which are those of `[grid]` that begin with `prior.`.
-pub(super) fn read(prior: &Item<'_>, swept: &[Item<'_>]) -> Result<Priors, FileError> {
+pub(super) fn read(
+    prior: &Item<'_>,
+    swept: &[Item<'_>],
+    expand: Expand,
+) -> Result<Priors, FileError> {
     let base = with_defaults(prior)?;
     let sweeps = swept.iter().map(sweep).collect::<Result<Vec<_>, _>>()?;
     let sizes = sweeps.iter().map(|sweep| sweep.values.len());
@@ -81,8 +100,39 @@ pub(super) fn read(prior: &Item<'_>, swept: &[Item<'_>]) -> Result<Priors, FileE
     for sweep in &sweeps {
         lines.insert(sweep.item.key.clone(), sweep.item.node.line);
     }
-    let priors = (0..total).map(|index| combination(prior.file, &base, &sweeps, index));
-    Ok(Priors { priors: priors.collect::<Result<_, _>>()?, lines })
+    let (complete, indices) = match expand {
+        Expand::All => (true, (0..total).collect()),
+        Expand::Corners => corners(&sweeps).map_or((false, vec![0]), |corners| (true, corners)),
+    };
+    let priors = indices.into_iter().map(|index| combination(prior.file, &base, &sweeps, index));
+    let priors = priors.collect::<Result<_, _>>()?;
+    Ok(Priors { priors, total, complete, lines })
+}
+
+/// The corners of the sweeps' product, as [`combination`] counts; `None` where there are too many.
+fn corners(sweeps: &[Sweep<'_>]) -> Option<Vec<usize>> {
+    let mut indices = vec![0];
+    for sweep in sweeps {
+        let places = extremes(&sweep.values);
+        let crossed = indices.len().saturating_mul(places.len());
+        if crossed > MOST_CORNERS {
+            return None;
+        }
+        let next = |index| places.iter().map(move |place| index * sweep.values.len() + place);
+        indices = indices.iter().flat_map(|&index| next(index)).collect();
+    }
+    Some(indices)
+}
+
+/// The places of the least and the largest number; of names all.
+fn extremes(values: &[Item<'_>]) -> Vec<usize> {
+    let numbers: Option<Vec<f64>> = values.iter().map(|value| value.number().ok()).collect();
+    let Some(numbers) = numbers else { return (0..values.len()).collect() };
+    let by_value = |&a: &usize, &b: &usize| numbers[a].total_cmp(&numbers[b]);
+    let (least, largest) = ((0..values.len()).min_by(by_value), (0..values.len()).max_by(by_value));
+    let mut places: Vec<usize> = least.into_iter().chain(largest).collect();
+    places.dedup();
+    places
 }
 
 /// The table with what may be left out of it: the finite setting, and a mean of zero; and with what

@@ -8,7 +8,7 @@ use theory::theorem2;
 use super::PlannedCell;
 use crate::cell::{Cell, Estimator, Policy, Rival, RivalRule, Training};
 use crate::file::trains;
-use crate::file::{Detail, FileError, Study};
+use crate::file::{Detail, FileError, Grid, Study};
 use crate::prior::{DomainSpec, Features, Files, PriorSpec, Setting};
 
 /// More cells than a plan can have; a grid that has more is a slip.
@@ -62,10 +62,7 @@ pub(super) fn expand(study: &Study, files: &Files) -> Result<Vec<PlannedCell>, F
         let of_kind = known.iter().find(|known| known.0 == kind);
         total = total.saturating_add(of_kind.map_or(0, |known| known.1.len()));
     }
-    if total > MOST_CELLS {
-        let most = format!("valid are grids of at most {MOST_CELLS} cells; shorten an axis");
-        return Err(study.refuse("grid", None, "has too many cells", most));
-    }
+    few_enough(study, total as u64)?;
     let checkpoints = checkpoints(study);
     let mut cells = Vec::with_capacity(total);
     for (prior, planned) in study.priors.iter().enumerate() {
@@ -88,11 +85,20 @@ pub(super) fn expand(study: &Study, files: &Files) -> Result<Vec<PlannedCell>, F
     Ok(cells)
 }
 
+/// Refuses a grid that is a slip.
+pub(super) fn few_enough(study: &Study, cells: u64) -> Result<(), FileError> {
+    if cells <= MOST_CELLS as u64 {
+        return Ok(());
+    }
+    let most = format!("valid are grids of at most {MOST_CELLS} cells; shorten an axis");
+    Err(study.refuse("grid", None, "has too many cells", most))
+}
+
 fn longest(study: &Study) -> u32 {
     study.grid.t.last().copied().unwrap_or_default()
 }
 
-fn checkpoints(study: &Study) -> Arc<[u32]> {
+pub(super) fn checkpoints(study: &Study) -> Arc<[u32]> {
     match study.detail {
         Detail::Checkpoints | Detail::Summary => study.grid.t.as_slice().into(),
         Detail::Steps => (1..=longest(study)).collect(),
@@ -106,7 +112,35 @@ fn kind(spec: &PriorSpec) -> Kind {
     (spec.setting, spec.features)
 }
 
-fn policies(study: &Study, spec: &PriorSpec) -> Result<Vec<Policy>, FileError> {
+/// How many policies there are on a prior for each N, and how many that have no N.
+pub(super) fn policy_counts(grid: &Grid) -> (u64, u64) {
+    let (missing, deltas) = (grid.missing.len() as u64, grid.delta.len() as u64);
+    let levels = deltas.saturating_mul(grid.policy_constants.len() as u64);
+    let (mut trained, mut untrained) = (0_u64, 0_u64);
+    for design in &grid.design {
+        if *design == Design::Fixed {
+            trained = trained.saturating_add(missing);
+            continue;
+        }
+        for &method in &grid.method {
+            let routes = if method == Method::Plain { 1 } else { missing };
+            let ucb = grid.acquisition.contains(&Acquisition::GpUcb);
+            let pi = u64::from(grid.acquisition.contains(&Acquisition::Pi));
+            match method {
+                Method::Random => untrained += 1,
+                Method::KnownPrior => untrained += pi + if ucb { deltas } else { 0 },
+                Method::Box => trained = trained.saturating_add(routes),
+                _ => {
+                    let rules = pi + if ucb { levels } else { 0 };
+                    trained = trained.saturating_add(routes.saturating_mul(rules));
+                }
+            }
+        }
+    }
+    (trained, untrained)
+}
+
+pub(super) fn policies(study: &Study, spec: &PriorSpec) -> Result<Vec<Policy>, FileError> {
     let grid = &study.grid;
     possible_setting(study, spec)?;
     let mut policies: Vec<Policy> = Vec::new();

@@ -7,6 +7,7 @@
 mod cells;
 mod growth;
 mod rewards;
+mod size;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub use crate::file::{Detail, PlannedPrior, Replicates, Scalar};
 pub use cells::MOST_CELLS;
 pub use growth::NotGrown;
+pub use size::Size;
 
 use crate::cell::{Cell, CellId};
 use crate::digest::Digest;

@@ -23,7 +23,7 @@ impl Rewards<'_> {
 fn files<'a>(priors: &'a [PlannedPrior], files: &Files) -> Vec<Rewards<'a>> {
     let of = |planned: &'a PlannedPrior| match (&planned.spec.kernel, planned.spec.setting) {
         (KernelSpec::Data { path }, Setting::Data) => {
-            let rows = files.incomplete("prior.rewards", path).ok()?.rows() as u64;
+            let rows = files.size("prior.rewards", path).ok()?.rows as u64;
             Some(Rewards { path, rows, protocol: planned.spec.data.unwrap_or_default().protocol })
         }
         _ => None,

@@ -251,3 +251,62 @@ fn too_many_cells_are_refused() {
         "s.toml:9: grid has too many cells; valid are grids of at most 4194304 cells; shorten an axis"
     );
 }
+
+/// The size of a study file, and the cells and rows that its plan has.
+fn sized(text: &str) -> (Size, u64, u64) {
+    let plan = plan_of(text);
+    let rows = plan.cells.iter().map(|cell| rows::rows(&plan.study, &cell.cell).len() as u64);
+    let size = Size::read("s.toml", text).expect(text);
+    assert_eq!(size.priors, plan.priors.len() as u64, "{text}");
+    assert_eq!(size.checkpoints, plan.cells[0].checkpoints.len() as u64, "{text}");
+    (size, plan.cells.len() as u64, rows.sum())
+}
+
+#[test]
+fn a_size_is_that_of_the_plan() {
+    for (old, new) in [
+        ("seed = 7", "seed = 7"),
+        ("[200, 500]", "[60, 70, 200, 500]"),
+        ("[0.1, 0.5]", "[0.01, 0.1, 0.5, 0.9]"),
+        ("method = [\"pem-bo\", \"known-prior\", \"random\"]", "method = \"pem-bo\""),
+        ("method = [\"pem-bo\"", "method = [\"plain\", \"tlsm-bo\", \"box\", \"niw\", \"pem-bo\""),
+        ("[grid]", "[grid]\npolicy_constants = [\"printed\", \"corrected\"]"),
+        ("[grid]", "[grid]\nmissing = [0, 0.1, 0.5]"),
+        ("[grid]", "[grid]\n\"prior.noise_variance\" = [0.1, 0, 0.2]"),
+        (
+            "[grid]",
+            "[grid]\n\"prior.kernel.lengthscale\" = [0.1, 0.2]\n\"prior.noise_variance\" = [0, 0.2]",
+        ),
+        ("[grid]", "[claims]\ntest = [\"lemma1.*\", \"lemma5.*\"]\n[grid]"),
+        ("seed = 7", "seed = 7\ndetail = \"steps\""),
+        ("seed = 7", "seed = 7\ndetail = \"summary\""),
+    ] {
+        let (size, cells, rows) = sized(&BASE.replacen(old, new, 1));
+        assert_eq!(size.cells, cells, "{new}");
+        assert!(size.rows >= rows && size.rows <= rows + rows / 2, "{new}: {} {rows}", size.rows);
+    }
+    let batched = sized(&BASE.replace("= 100", "= { batch = 100, max = 250 }")).0;
+    assert!(batched.stops && !sized(BASE).0.stops);
+    assert_eq!(batched.study, plan_of(BASE).id);
+}
+
+/// Expanded, either grid would take minutes and gigabytes.
+#[test]
+fn the_size_of_a_grid_is_known_without_it() {
+    let list = |count: u32| {
+        let numbers: Vec<String> = (0..count).map(|i| format!("{}", 1000 + i)).collect();
+        numbers.join(",")
+    };
+    let levels: Vec<String> = (1..1000).map(|i| format!("{}", f64::from(i) * 1e-3)).collect();
+    let large = BASE
+        .replace("[200, 500]", &format!("[{}]", list(400)))
+        .replace("[0.1, 0.5]", &format!("[{}]", levels.join(",")))
+        .replace("[grid]", "[grid]\npolicy_constants = [\"printed\", \"corrected\"]");
+    let size = Size::read("s.toml", &large).unwrap();
+    assert_eq!(size.cells, 400 + 999 * (2 * 400 + 1) + 400 + 1 + 1);
+    assert!(size.rows > 100 * size.cells, "{size:?}");
+    let slip =
+        large.replace("design", &format!("\"prior.kernel.lengthscale\" = [{}]\ndesign", list(90)));
+    let error = Size::read("s.toml", &slip).unwrap_err();
+    assert!(error.to_string().contains("too many cells"), "{error}");
+}

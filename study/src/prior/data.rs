@@ -1,6 +1,6 @@
 //! Real data in place of a prior: every function is a row of a matrix of rewards.
 
-use super::{Files, Invalid, Table, invalid};
+use super::{Files, Invalid, invalid};
 use serde::{Deserialize, Serialize};
 
 /// Which rewards are good.
@@ -49,22 +49,16 @@ pub struct DataSpec {
     pub protocol: Protocol,
 }
 
-/// The rewards of a file: a row for each function, a column for each point.
-pub(super) fn rewards<'f>(
-    key: &str,
-    path: &str,
-    points: usize,
-    files: &'f Files,
-) -> Result<&'f Table, Invalid> {
+/// Checks the rewards of a file: a row for each function, a column for each point.
+pub(super) fn rewards(key: &str, path: &str, points: usize, files: &Files) -> Result<(), Invalid> {
     let key = format!("{key}.path");
     let needed = format!("at least 3 rows (one per function) of {points} columns (one per point)");
-    files.shaped(&key, path, needed, |table| table.rows() >= 3 && table.columns() == points)?;
-    files.incomplete(&key, path)
+    files.shaped(&key, path, needed, |size| size.rows >= 3 && size.columns == points)
 }
 
 /// The number of columns of a file of rewards.
 pub(super) fn points(key: &str, path: &str, files: &Files) -> Result<usize, Invalid> {
-    let table = files.incomplete(&format!("{key}.path"), path)?;
-    invalid::count(&format!("{key}.points"), table.columns(), u32::MAX as usize)?;
-    Ok(table.columns())
+    let columns = files.size(&format!("{key}.path"), path)?.columns;
+    invalid::count(&format!("{key}.points"), columns, u32::MAX as usize)?;
+    Ok(columns)
 }

@@ -66,8 +66,8 @@ impl DomainSpec {
             | Self::Uniform { points, dimension, .. }
             | Self::Sobol { points, dimension } => Shape { points, dimension },
             Self::Points { ref path } => {
-                let table = files.table(&format!("{key}.path"), path)?;
-                Shape { points: table.rows(), dimension: table.columns() }
+                let size = files.whole(&format!("{key}.path"), path)?;
+                Shape { points: size.rows, dimension: size.columns }
             }
             Self::Data { ref path } => {
                 Shape { points: data::points(key, path, files)?, dimension: 1 }

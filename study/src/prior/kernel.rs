@@ -179,15 +179,15 @@ impl KernelSpec {
             Self::Matrix { path } => {
                 let points = shape.points;
                 let needed = format!("{points} rows of {points} columns (one per point)");
-                files.shaped(&name("path"), path, needed, |table| {
-                    (table.rows(), table.columns()) == (points, points)
+                files.shaped(&name("path"), path, needed, |size| {
+                    (size.rows, size.columns) == (points, points)
                 })
             }
             Self::Factor { path } => {
                 let needed = format!("{} rows (one per point)", shape.points);
-                files.shaped(&name("path"), path, needed, |table| table.rows() == shape.points)
+                files.shaped(&name("path"), path, needed, |size| size.rows == shape.points)
             }
-            Self::Data { path } => data::rewards(key, path, shape.points, files).map(drop),
+            Self::Data { path } => data::rewards(key, path, shape.points, files),
             Self::Cosine { functions, variance, .. } => {
                 invalid::count(&name("functions"), *functions as usize, MOST_FUNCTIONS)?;
                 invalid::positive(&name("variance"), *variance)

@@ -68,11 +68,11 @@ impl MeanSpec {
             }
             Self::File { path } => {
                 let needed = format!("{} rows (one per point) of 1 column", shape.points);
-                files.shaped(&format!("{key}.path"), path, needed, |table| {
-                    table.rows() == shape.points && table.columns() == 1
+                files.shaped(&format!("{key}.path"), path, needed, |size| {
+                    size.rows == shape.points && size.columns == 1
                 })
             }
-            Self::Data { path, .. } => data::rewards(key, path, shape.points, files).map(drop),
+            Self::Data { path, .. } => data::rewards(key, path, shape.points, files),
         }
     }
 

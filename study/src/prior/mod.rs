@@ -95,7 +95,7 @@ impl PriorSpec {
         self.validate_setting(shape)?;
         if self.setting != Setting::Data {
             for path in self.paths() {
-                files.table("prior", path)?;
+                files.whole("prior", path)?;
             }
         }
         Ok(shape)

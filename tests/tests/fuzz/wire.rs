@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use prost::Message;
 use proto::convert::{
-    Assembly, Beat, Definition, FileQuery, FileRef, Finish, Handed, Heartbeat, Invalid, Lease,
-    Leases, Part, Progress, Registered, Registration, Reply, Request, ResultPart, Revocation,
-    StudyQuery, Submission, file_chunk, leased_batch, pieces, study_id,
+    Announced, Assembly, Beat, Definition, FileQuery, FileRef, Finish, Handed, Heartbeat, Invalid,
+    Lease, Leases, Part, Piece, Progress, Registered, Registration, Reply, Request, ResultPart,
+    Revocation, StudyQuery, Submission, file_chunk, leased_batch, pieces, study_id,
 };
 use proto::v1;
 use study::tally::Tally;
@@ -83,23 +83,31 @@ fn clients(input: &[u8]) -> Vec<Answer> {
 
 /// The stream of a submission: messages with their lengths before them.
 fn submission(mut input: &[u8]) -> Answer {
-    let mut assembly = Assembly::default();
-    while let Ok(piece) = v1::SubmitRequest::decode_length_delimited(&mut input) {
-        if let Err(invalid) = assembly.push(piece) {
-            return invalid.to_string();
-        }
-    }
-    match assembly.finish() {
+    let messages =
+        std::iter::from_fn(|| v1::SubmitRequest::decode_length_delimited(&mut input).ok());
+    match assembled(messages) {
         Ok(submission) => {
-            let mut again = Assembly::default();
-            for piece in pieces(submission.clone()) {
-                again.push(piece).expect("what was taken is taken again");
-            }
-            assert_eq!(again.finish(), Ok(submission));
+            let again = assembled(pieces(submission.clone()));
+            assert_eq!(again, Ok(submission), "what was taken is taken again");
             "submitted".to_owned()
         }
         Err(invalid) => invalid.to_string(),
     }
+}
+
+/// What the messages make, in memory.
+fn assembled(messages: impl Iterator<Item = v1::SubmitRequest>) -> Result<Submission, Invalid> {
+    let (mut assembly, mut submission) = (Assembly::default(), Submission::default());
+    for message in messages {
+        match assembly.push(message)? {
+            Piece::Study(Announced { file_name, text, files }) => {
+                let files = files.into_iter().map(|(path, _)| (path, Vec::new())).collect();
+                submission = Submission { file_name, text, files };
+            }
+            Piece::Data { file, data } => submission.files[file].1.extend_from_slice(&data),
+        }
+    }
+    assembly.finish().map(|()| submission)
 }
 
 /// What the coordinator looks at within a worker's message.

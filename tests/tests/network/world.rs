@@ -381,6 +381,7 @@ fn config(scenario: &Scenario, dir: &Path) -> Config {
         tls: None,
         insecure: true,
         single: scenario.single,
+        study_memory: coordinator::server::DEFAULT_STUDY_MEMORY,
         settings: scenario.settings.clone(),
         heartbeat: Duration::from_secs(1),
         numerics: NUMERICS.clone(),

@@ -207,6 +207,7 @@ fn config(dir: &Path, single: bool) -> Config {
         tls: None,
         insecure: true,
         single,
+        study_memory: coordinator::server::DEFAULT_STUDY_MEMORY,
         settings: Settings::default(),
         heartbeat: HEARTBEAT,
         numerics: NUMERICS.to_owned(),

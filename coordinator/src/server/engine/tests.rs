@@ -4,7 +4,7 @@ use study::CellId;
 
 use super::*;
 use crate::core::Settings;
-use crate::server::Definition;
+use crate::server::catalog::Source;
 use crate::store::{Check, Options};
 
 const STUDY: &str = r#"[study]
@@ -41,13 +41,20 @@ async fn a_call_that_waits_for_the_store_does_not_wait_for_what_waits_for_the_en
         engine.note(async move { store.record_check(id, &check).await });
     }
     let (calls, requests) = mpsc::channel(8);
-    let (reply, answer) = oneshot::channel();
-    let definition =
-        Definition { file_name: "engine.toml".into(), text: STUDY.into(), files: vec![] };
-    assert!(calls.send(Call::Submit { definition, reply }).await.is_ok());
+    let mut answers = Vec::new();
+    // Where a study is known, the engine waits for what is being written.
+    for _ in 0..2 {
+        let source = Source { file_name: "engine.toml".into(), text: STUDY.into(), files: vec![] };
+        let entry = Box::new(source.plan(0).unwrap());
+        let (reply, answer) = oneshot::channel();
+        assert!(calls.send(Call::Activate { entry, reply }).await.is_ok());
+        answers.push(answer);
+    }
     let running = tokio::spawn(engine.run(requests));
-    let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
-    answer.expect("the engine and the store wait for each other").unwrap().unwrap();
+    for answer in answers {
+        let answer = tokio::time::timeout(Duration::from_secs(60), answer).await;
+        answer.expect("the engine and the store wait for each other").unwrap().unwrap();
+    }
     drop(calls);
     running.await.unwrap();
     assert_eq!(store.checks(id).await.unwrap().len(), 50);

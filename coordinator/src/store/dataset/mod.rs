@@ -10,7 +10,7 @@
 //! for those who are reading it.
 
 mod index;
-mod transfer;
+pub(super) mod transfer;
 
 use std::io;
 use std::path::Path as FilePath;

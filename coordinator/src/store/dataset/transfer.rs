@@ -21,10 +21,10 @@ const PART: usize = 16 << 20;
 const CHUNK: usize = 1 << 20;
 
 /// Digest and length.
-type Proof = (blake3::Hash, u64);
+pub(in crate::store) type Proof = (blake3::Hash, u64);
 
 /// Puts a file, and returns what was put.
-pub(super) async fn upload(
+pub(in crate::store) async fn upload(
     store: &Arc<dyn ObjectStore>,
     to: Path,
     from: &FilePath,

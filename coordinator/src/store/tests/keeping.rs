@@ -45,7 +45,7 @@ async fn studies_files_deaths_and_checks_come_back(home: Home) {
     let (store, recovered) = home.open().await;
     assert_eq!(recovered.first_epoch, 1 << 32);
     let digest = *blake3::hash(b"points").as_bytes();
-    store.put_file(digest, Bytes::from_static(b"points")).await.unwrap();
+    keep_file(&store, digest, b"points").await;
     store.put_study(STUDY, "a.toml", "old", &[]).await.unwrap();
     store.set_state(STUDY, State::Cancelled, "by the user").await.unwrap();
     let files = [("points.csv".to_owned(), digest)];

@@ -137,6 +137,14 @@ async fn with_study(dir: &Path) -> Store {
     store
 }
 
+/// Keeps a file of this content.
+async fn keep_file(store: &Store, digest: [u8; 32], content: &[u8]) {
+    let dir = tempfile::tempdir().unwrap();
+    let from = dir.path().join("incoming");
+    std::fs::write(&from, content).unwrap();
+    store.keep_file(digest, &from).await.unwrap();
+}
+
 fn row(cell: u64, range: Range<u64>) -> ShardRow {
     ShardRow {
         study: STUDY,
