@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use study::family::{self, EarlierFamily};
 use study::file::{FileError, Study};
 use study::plan::{NotGrown, Plan, PlannedCell};
 use study::prior::{Files, TableError};
@@ -34,6 +35,9 @@ pub enum PlanError {
     /// A file that it names is not a table of numbers.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// What it tested before cannot be read.
+    #[error(transparent)]
+    Earlier(#[from] family::Unreadable),
 }
 
 impl Definition {
@@ -53,6 +57,8 @@ pub(super) struct Entry {
     pub(super) revision: [u8; 32],
     pub(super) file_name: String,
     pub(super) text: String,
+    /// The families of claims that it had before, oldest first.
+    pub(super) earlier: Vec<EarlierFamily>,
     /// Path, digest and size.
     pub(super) files: Vec<(String, [u8; 32], u64)>,
     /// What shards of every cell hold, in the plan's order.
@@ -73,7 +79,23 @@ impl Entry {
         let contents = plan.cells.iter().map(|cell| Contents::of(&plan, cell)).collect();
         let revision = plan.revision();
         let (plan, closed) = (Arc::new(plan), BTreeMap::new());
-        Self { plan, revision, file_name, text, files, contents, closed, sealed: false }
+        let (earlier, sealed) = (Vec::new(), false);
+        Self { plan, revision, file_name, text, earlier, files, contents, closed, sealed }
+    }
+
+    /// The same study after these families of claims.
+    pub(super) fn after(self, earlier: Vec<EarlierFamily>) -> Self {
+        Self { earlier, ..self }
+    }
+
+    /// The families before a plan that takes the place of this one, of whose trials these shards are.
+    pub(super) fn replaced_by(&self, plan: &Plan, shards: &[StoredShard]) -> Vec<EarlierFamily> {
+        let mut replicates = BTreeMap::<String, u64>::new();
+        for StoredShard { row, .. } in shards {
+            let known = replicates.entry(row.cell.to_string()).or_default();
+            *known = row.range.end.max(*known);
+        }
+        family::replaced(self.earlier.clone(), &self.plan, plan, replicates)
     }
 
     /// Whether all cells have all they need.

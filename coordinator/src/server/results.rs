@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use study::CellId;
 use study::batch::{Batch, DecodeError};
+use study::family::EarlierFamily;
 use study::plan::Plan;
 use study::tally::Tally;
 
@@ -13,6 +14,8 @@ use crate::store::{self, Held, StoredShard};
 pub struct Results {
     /// The plan.
     pub plan: Arc<Plan>,
+    /// The families of claims that the study had before, oldest first.
+    pub earlier: Vec<EarlierFamily>,
     /// Its cells, ascending.
     pub cells: Vec<CellResults>,
 }

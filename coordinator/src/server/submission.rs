@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proto::v1;
 use study::StudyId;
+use study::family::{self, EarlierFamily};
 use study::plan::Plan;
 
 use super::call::Call;
@@ -60,8 +61,11 @@ impl Engine {
         }
         let names: Vec<(String, [u8; 32])> =
             files.iter().map(|(path, digest, _)| (path.clone(), *digest)).collect();
-        self.store.put_study(study, &definition.file_name, &definition.text, &names).await?;
-        let entry = Entry::new(plan, definition.file_name, definition.text, files);
+        let earlier = self.earlier(&plan).await?;
+        let Definition { file_name, text, .. } = definition;
+        let before = family::encode(&earlier);
+        self.store.put_study_after(study, &file_name, &text, &names, before).await?;
+        let entry = Entry::new(plan, file_name, text, files).after(earlier);
         // Whoever submits a study again gives its quarantined trials another chance.
         self.activate(entry, Quarantine::Lifted).await?;
         Ok(study)
@@ -83,6 +87,17 @@ impl Engine {
         }
     }
 
+    /// The families of claims before those of a plan. From here on its claims are planned, and where
+    /// they differ from those that the study had, whatever is durable by now was drawn before them.
+    async fn earlier(&mut self, plan: &Plan) -> Result<Vec<EarlierFamily>, store::Error> {
+        if !self.studies.contains_key(&plan.id) {
+            return Ok(Vec::new());
+        }
+        self.settle().await;
+        let shards = self.store.shards(plan.id).await?;
+        Ok(self.studies[&plan.id].replaced_by(plan, &shards))
+    }
+
     /// Takes a study of the ledger up again; one that was stopped is only known.
     pub(super) async fn restore(&mut self, stored: StoredStudy) -> Result<(), SubmitError> {
         let mut files = Vec::new();
@@ -95,7 +110,8 @@ impl Engine {
         let files = sizes
             .map(|((path, bytes), (_, digest))| (path.clone(), *digest, bytes.len() as u64))
             .collect();
-        let entry = Entry::new(plan, definition.file_name, definition.text, files);
+        let earlier = family::decode(&stored.earlier).map_err(PlanError::from)?;
+        let entry = Entry::new(plan, definition.file_name, definition.text, files).after(earlier);
         // One that was done goes through the core again, and is sealed where it had not come to that.
         let goes_on = matches!(stored.state, State::Active | State::Done);
         if self.single || !goes_on {
@@ -189,7 +205,8 @@ impl Engine {
             }
             cells.push(CellResults { cell, replicates, shards: kept });
         }
-        Ok(Some(Results { plan: Arc::clone(&entry.plan), cells }))
+        let (plan, earlier) = (Arc::clone(&entry.plan), entry.earlier.clone());
+        Ok(Some(Results { plan, earlier, cells }))
     }
 
     async fn sealed(
