@@ -147,7 +147,7 @@ impl VerdictRow {
     /// The claim, and what it counts as where it is not planned.
     pub fn name(&self) -> String {
         match (&self.family, self.exploratory) {
-            (Some(_), _) => format!("{} (before it was changed)", self.claim),
+            (Some(_), _) => format!("{} (earlier)", self.claim),
             (None, true) => format!("{} (exploratory)", self.claim),
             (None, false) => self.claim.clone(),
         }
