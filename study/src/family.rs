@@ -10,7 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use theory::Delta;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, CellId};
 use crate::digest::Digest;
 use crate::file::{OwnClaim, Study};
 use crate::plan::{Plan, Replicates};
@@ -167,6 +167,14 @@ impl EarlierFamily {
         Self { family: Family::of(plan), claims, replicates }
     }
 
+    /// Notes that cells had at least these replicates.
+    fn had(&mut self, replicates: &BTreeMap<String, u64>) {
+        for (cell, &existed) in replicates {
+            let known = self.replicates.entry(cell.clone()).or_default();
+            *known = existed.max(*known);
+        }
+    }
+
     /// The study with this family's claims; its own where they were not kept.
     pub fn study(&self, now: &Study) -> Study {
         let mut study =
@@ -203,17 +211,15 @@ pub fn replaced(
     mut earlier: Vec<EarlierFamily>,
     last: &Plan,
     now: &Plan,
-    mut replicates: BTreeMap<String, u64>,
+    replicates: BTreeMap<String, u64>,
 ) -> Vec<EarlierFamily> {
     if Family::of(last).is_same(&Family::of(now)) {
         return earlier;
     }
-    for (cell, &before) in earlier.iter().flat_map(|one| &one.replicates) {
-        let known = replicates.entry(cell.clone()).or_default();
-        *known = before.max(*known);
-    }
-    if !replicates.is_empty() {
-        earlier.push(EarlierFamily::new(last, replicates));
+    let mut replaced = EarlierFamily::new(last, replicates);
+    earlier.iter().for_each(|one| replaced.had(&one.replicates));
+    if !replaced.replicates.is_empty() {
+        earlier.push(replaced);
     }
     earlier
 }
@@ -227,14 +233,22 @@ pub fn continued(
     known: &[EarlierFamily],
     now: &Family,
 ) -> Vec<EarlierFamily> {
-    let both = (0..=sealed.len().min(known.len())).rev();
-    let mut both = both.filter(|&both| sealed[sealed.len() - both..] == known[..both]);
-    let rest = &known[both.next().unwrap_or(0)..];
     let mut all = sealed;
-    if !last.family.is_same(rest.first().map_or(now, |one| &one.family)) {
-        all.push(last);
+    let overlaps = |both: &usize| {
+        let pairs = all[all.len() - both..].iter().zip(known);
+        pairs.into_iter().all(|(one, other)| one.family.is_same(&other.family))
+    };
+    let both = (0..=all.len().min(known.len())).rev().find(overlaps).unwrap_or(0);
+    let (seen, rest) = known.split_at(both);
+    let from = all.len() - both;
+    all[from..].iter_mut().zip(seen).for_each(|(one, other)| one.had(&other.replicates));
+    let mut rest = rest.to_vec();
+    match rest.first_mut() {
+        Some(next) if last.family.is_same(&next.family) => next.had(&last.replicates),
+        None if last.family.is_same(now) => {}
+        _ => all.push(last),
     }
-    all.extend_from_slice(rest);
+    all.extend(rest);
     all
 }
 
@@ -274,6 +288,25 @@ impl Membership {
         let before = (0..family).rev().take_while(same).count();
         family - before
     }
+}
+
+/// The places of rows in their cells that are exploratory on all trials of a plan.
+pub fn exploratory(earlier: &[EarlierFamily], plan: &Plan) -> BTreeMap<CellId, BTreeSet<usize>> {
+    let mut found = BTreeMap::new();
+    let studies: Vec<Study> = earlier.iter().map(|one| one.study(&plan.study)).collect();
+    let families = earlier.iter().map(|one| one.family).zip(&studies);
+    let families: Vec<_> = families.chain([(Family::of(plan), &plan.study)]).collect();
+    for cell in &plan.cells {
+        let id = cell.id.to_string();
+        let existed = |one: &EarlierFamily| one.replicates.get(&id).is_some_and(|&count| count > 0);
+        let Some(first) = earlier.iter().position(existed) else { continue };
+        let members = Membership::new(families.iter().copied(), &cell.cell);
+        let rows = rows::rows(&plan.study, &cell.cell);
+        let late = rows.iter().map(|row| members.joined(earlier.len(), &row.key()) > first);
+        let late = late.enumerate().filter(|(_, late)| *late).map(|(place, _)| place);
+        found.insert(cell.id, late.collect());
+    }
+    found
 }
 
 #[cfg(test)]
@@ -371,6 +404,10 @@ budget = "delta"
         assert_eq!(kept(&both[..1], &is, &[], &one), both);
         assert_eq!(kept(&both[..1], &is, &[is.clone()], &one), both);
         assert_eq!(kept(&both, &was, &[is.clone()], &one), both);
+        // Nor a replicate: a ledger that was rebuilt may know of fewer.
+        let fewer = EarlierFamily::new(&one, drawn(&one, 3));
+        assert_eq!(kept(&[], &was, &[fewer.clone()], &two), both[..1]);
+        assert_eq!(kept(&both[..1], &is, &[fewer], &two), both[..1]);
     }
 
     #[test]
@@ -389,6 +426,22 @@ budget = "delta"
         let other = plan(&STUDY.replace("seed = 7", "seed = 7\nalpha = 0.2"));
         let rows = Membership::new([&one, &other].map(|p| (Family::of(p), &p.study)), cell);
         assert_eq!(rows.joined(1, &kept), 1);
+    }
+
+    #[test]
+    fn rows_of_a_level_that_is_added_are_exploratory_where_trials_exist() {
+        let one = plan(STUDY);
+        let both = plan(&STUDY.replace("delta = [0.1]", "delta = [0.1, 0.2]"));
+        let earlier = |replicates| [EarlierFamily::new(&one, drawn(&one, replicates))];
+        let found = exploratory(&earlier(12), &both);
+        let cell = &both.cells[0];
+        let new = |(_, row): &(usize, rows::Row)| row.delta.get() == 0.2;
+        let listed = rows::rows(&both.study, &cell.cell).into_iter().enumerate();
+        let expected: BTreeSet<usize> = listed.filter(new).map(|(place, _)| place).collect();
+        assert!(!expected.is_empty());
+        assert_eq!(found[&cell.id], expected);
+        assert_eq!(exploratory(&earlier(0), &both), BTreeMap::new());
+        assert_eq!(exploratory(&[], &both), BTreeMap::new());
     }
 
     #[test]

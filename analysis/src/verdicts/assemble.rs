@@ -160,7 +160,11 @@ fn tested(
 }
 
 /// The workers' counts and those of the records have to be the same: two implementations agree.
-fn compare(cell: &DataCell, records: &CellResult, sealed: &[Vec<RowCounts>]) -> Result<(), Error> {
+pub(super) fn compare(
+    cell: &DataCell,
+    records: &CellResult,
+    sealed: &[Vec<RowCounts>],
+) -> Result<(), Error> {
     let planned = records.rows.iter().filter(|row| row.asked == Asked::Planned);
     for (place, row) in planned.enumerate() {
         let counted = batches(&row.spans, 0..=usize::MAX);

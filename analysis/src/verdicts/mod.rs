@@ -174,3 +174,6 @@ fn family_of(dataset: &Dataset, group: Group) -> Family {
         Group::Earlier(family) => dataset.earlier[family].family,
     }
 }
+
+#[cfg(test)]
+mod tests;

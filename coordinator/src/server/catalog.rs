@@ -1,6 +1,6 @@
 //! Studies that the coordinator knows: their definitions, plans, and what the core is to do for them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -59,6 +59,8 @@ pub(super) struct Entry {
     pub(super) text: String,
     /// The families of claims that it had before, oldest first.
     pub(super) earlier: Vec<EarlierFamily>,
+    /// The places of rows in their cells that are exploratory on all trials.
+    pub(super) exploratory: BTreeMap<CellId, BTreeSet<usize>>,
     /// Path, digest and size.
     pub(super) files: Vec<(String, [u8; 32], u64)>,
     /// What shards of every cell hold, in the plan's order.
@@ -79,13 +81,24 @@ impl Entry {
         let contents = plan.cells.iter().map(|cell| Contents::of(&plan, cell)).collect();
         let revision = plan.revision();
         let (plan, closed) = (Arc::new(plan), BTreeMap::new());
-        let (earlier, sealed) = (Vec::new(), false);
-        Self { plan, revision, file_name, text, earlier, files, contents, closed, sealed }
+        Self {
+            plan,
+            revision,
+            file_name,
+            text,
+            earlier: Vec::new(),
+            exploratory: BTreeMap::new(),
+            files,
+            contents,
+            closed,
+            sealed: false,
+        }
     }
 
     /// The same study after these families of claims.
     pub(super) fn after(self, earlier: Vec<EarlierFamily>) -> Self {
-        Self { earlier, ..self }
+        let exploratory = family::exploratory(&earlier, &self.plan);
+        Self { earlier, exploratory, ..self }
     }
 
     /// The families before a plan that takes the place of this one, of whose trials these shards are.
