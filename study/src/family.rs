@@ -82,11 +82,15 @@ impl Family {
         Self { rows: *rows, alpha: study.alpha, evidence: *evidence, n_opt: study.n_opt, digest }
     }
 
-    /// Whether both are one family; the claims of one whose digest is not known may be any.
+    /// Whether both are one family.
     pub fn is_same(&self, other: &Self) -> bool {
-        let unknown = !(self.digest.is_known() && other.digest.is_known());
-        let digest = if unknown { other.digest } else { self.digest };
-        Self { digest, ..*self } == *other
+        (self.rows, self.evidence) == (other.rows, other.evidence) && self.tests_as(other)
+    }
+
+    /// Whether both test the same in cells that both have; claims whose digest is not known may be any.
+    pub fn tests_as(&self, other: &Self) -> bool {
+        let is_known = self.digest.is_known() && other.digest.is_known();
+        self.weighs_as(other) && (!is_known || self.digest == other.digest)
     }
 
     /// Whether evidence is weighed alike in both, so that a row may be in both.
@@ -293,9 +297,13 @@ impl Membership {
 /// The places of rows in their cells that are exploratory on all trials of a plan.
 pub fn exploratory(earlier: &[EarlierFamily], plan: &Plan) -> BTreeMap<CellId, BTreeSet<usize>> {
     let mut found = BTreeMap::new();
+    let now = Family::of(plan);
+    if earlier.iter().all(|one| one.family.tests_as(&now)) {
+        return found;
+    }
     let studies: Vec<Study> = earlier.iter().map(|one| one.study(&plan.study)).collect();
     let families = earlier.iter().map(|one| one.family).zip(&studies);
-    let families: Vec<_> = families.chain([(Family::of(plan), &plan.study)]).collect();
+    let families: Vec<_> = families.chain([(now, &plan.study)]).collect();
     for cell in &plan.cells {
         let id = cell.id.to_string();
         let existed = |one: &EarlierFamily| one.replicates.get(&id).is_some_and(|&count| count > 0);

@@ -177,6 +177,12 @@ impl Dataset {
         cell.cell.policy.delta().unwrap_or(self.study.grid.delta[0])
     }
 
+    /// Whether the study ever tested something else in its cells than now.
+    pub fn is_changed(&self) -> bool {
+        let now = &self.manifest.family;
+        self.earlier.iter().any(|earlier| !earlier.family.tests_as(now))
+    }
+
     /// The rows of a cell by family: the earlier ones, and the present one last.
     pub fn membership(&self, cell: &DataCell) -> Membership {
         let earlier = self.earlier.iter().map(|earlier| (earlier.family, &earlier.study));

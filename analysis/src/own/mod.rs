@@ -44,7 +44,8 @@ pub struct OwnResult {
 /// Evaluates all claims of one's own, those of earlier families too.
 pub fn evaluate(dataset: &Dataset) -> Result<Vec<OwnResult>, Error> {
     let mut results = of_family(dataset, &dataset.study, None)?;
-    for (family, earlier) in dataset.earlier.iter().enumerate() {
+    let earlier = dataset.earlier.iter().enumerate().filter(|_| dataset.is_changed());
+    for (family, earlier) in earlier {
         results.extend(of_family(dataset, &earlier.study, Some(family))?);
     }
     Ok(results)

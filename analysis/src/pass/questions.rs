@@ -140,7 +140,7 @@ impl Questions {
         let rows_asked = Parts { planned, further: all.len() - planned };
         let mut means = mean_rows(study, &cell.cell);
         let means_asked = Parts { planned: means.len(), further: 0 };
-        if !dataset.earlier.is_empty() {
+        if dataset.is_changed() {
             let mut known: BTreeSet<RowKey> = all[..planned].iter().map(Row::key).collect();
             known.extend(means.iter().map(MeanRow::key));
             for earlier in &dataset.earlier {

@@ -54,7 +54,7 @@ pub(super) struct Judging<'a> {
 
 impl<'a> Judging<'a> {
     pub(super) fn new(dataset: &Dataset, cell: &'a DataCell) -> Self {
-        let changed = cell.replaced_at.iter().any(|&existed| existed > 0);
+        let changed = dataset.is_changed() && cell.replaced_at.iter().any(|&existed| existed > 0);
         Self { cell, membership: changed.then(|| dataset.membership(cell)) }
     }
 
