@@ -185,7 +185,7 @@ mod tests {
             t: Some(t),
             delta: Some(0.1),
             cell: "c".into(),
-            trials: 100,
+            trials: Some(100),
             ..VerdictRow::default()
         }
     }

@@ -14,6 +14,7 @@ use study::prior::Files;
 use worker::prior::MemoryLimit;
 use worker::problem::Problem;
 
+use crate::commands::run;
 use crate::exit::BadInput;
 use crate::sealing;
 
@@ -53,8 +54,10 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
         eprintln!("regretta: {notice}");
     }
     let plan = Plan::new(study, &files).map_err(|error| BadInput(error.to_string()))?;
-    check_own_claims(&plan)?;
-    Ok(Loaded { definition: Definition { file_name, text, files: contents }, files, plan })
+    let loaded =
+        Loaded { definition: Definition { file_name, text, files: contents }, files, plan };
+    check_own_claims(&loaded)?;
+    Ok(loaded)
 }
 
 /// Reads a study file, or a file that one names. Anything but a regular file is refused: a pipe or a
@@ -84,11 +87,20 @@ fn converted(place: &Path, bytes: Vec<u8>) -> anyhow::Result<Vec<u8>> {
 }
 
 /// What could not be evaluated in the end is refused before anything runs.
-fn check_own_claims(plan: &Plan) -> anyhow::Result<()> {
+fn check_own_claims(loaded: &Loaded) -> anyhow::Result<()> {
+    let plan = &loaded.plan;
     let swept: Vec<_> = plan.priors.iter().flat_map(sealing::swept).collect();
     let types =
         analysis::schema::types(swept.iter()).map_err(|error| BadInput(error.to_string()))?;
-    analysis::own::check(&plan.study, &types).map_err(|error| BadInput(error.to_string()).into())
+    let refused = |error: analysis::own::Error| BadInput(error.to_string());
+    analysis::own::check(&plan.study, &types).map_err(refused)?;
+    let checked = analysis::own::check_budgets(plan, &types, None).map_err(refused)?;
+    if checked.is_none() {
+        // A budget that depends on more than the grid.
+        let priors = run::priors(loaded)?;
+        analysis::own::check_budgets(plan, &types, Some(&priors)).map_err(refused)?;
+    }
+    Ok(())
 }
 
 impl Loaded {

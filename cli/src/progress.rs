@@ -90,8 +90,8 @@ impl Progress {
         if rows.is_empty() {
             return "no verdicts on the way".to_owned();
         }
-        let refuted = |row: &&RowStatus| row.ln_e_refute >= self.evidence;
-        let confirmed = |row: &&RowStatus| row.ln_e_confirm >= self.evidence;
+        let refuted = |row: &&RowStatus| row.ln_e_refute >= self.evidence && !row.exploratory;
+        let confirmed = |row: &&RowStatus| row.ln_e_confirm >= self.evidence && !row.exploratory;
         let (refutations, confirmations) =
             (rows.iter().filter(refuted).count(), rows.iter().filter(confirmed).count());
         let mut text = format!("so far {refutations} rows refuted, {confirmations} confirmed");

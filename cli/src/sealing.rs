@@ -10,6 +10,7 @@ use analysis::{CellDescription, Count, Manifest, PriorSummary, Rho, Scalar, Seal
 use anyhow::{Context, anyhow, bail};
 use coordinator::server::{CellResults, Handle, Results, Unsound};
 use coordinator::store::{Held, StoredShard};
+use study::family::{self, Claims, Family};
 use study::plan::{Detail, Plan, PlannedPrior};
 use study::rows::rows;
 use study::{Batch, StudyId};
@@ -99,23 +100,17 @@ pub(crate) async fn finish(
 pub(crate) fn is_whole(results: &Results, manifest: &Manifest) -> bool {
     let held = manifest.cells.iter().map(|cell| (cell.cell.clone(), cell.replicates));
     let due = results.cells.iter().map(|cell| (cell.cell.to_string(), cell.replicates));
-    results.live().next().is_none() && held.eq(due) && manifest.family == family(&results.plan)
+    let now = Family::of(&results.plan);
+    let (sealed, last) = (manifest.earlier_families.clone(), manifest.replaced());
+    let is_known =
+        family::continued(sealed, last, &results.earlier, &now) == manifest.earlier_families;
+    results.live().next().is_none() && held.eq(due) && manifest.family.is_same(&now) && is_known
 }
 
 fn digest(manifest: &Manifest) -> anyhow::Result<[u8; 32]> {
     match blake3::Hash::from_hex(&manifest.digest) {
         Ok(hash) => Ok(*hash.as_bytes()),
         Err(error) => bail!("the manifest's digest is none: {error}"),
-    }
-}
-
-fn family(plan: &Plan) -> analysis::manifest::Family {
-    let study = &plan.study;
-    analysis::manifest::Family {
-        rows: plan.rows,
-        alpha: study.alpha,
-        evidence: plan.evidence,
-        n_opt: study.n_opt,
     }
 }
 
@@ -133,6 +128,7 @@ pub(crate) fn write(
     let live = live.map(|batch| batch.map_err(Source::from));
     let cells: Vec<CellDescription> =
         results.cells.iter().filter_map(|cell| describe(plan, cell)).collect();
+    let claims = Claims::of(&plan.study);
     let sealing = Sealing {
         study: plan.id.0,
         name: &plan.study.name,
@@ -140,7 +136,9 @@ pub(crate) fn write(
         version: env!("CARGO_PKG_VERSION"),
         numerics: golden::DIGEST,
         detail: recorded(results),
-        family: family(plan),
+        family: Family::of(plan),
+        claims: Some(&claims),
+        earlier: &results.earlier,
         cells: &cells,
         priors,
         out,

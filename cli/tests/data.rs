@@ -90,8 +90,22 @@ fn every_method_runs_and_no_claim_is_made() {
     for row in &rows {
         assert_eq!(row["verdict"], "not-applicable", "{row}");
         assert!(row["reason"].as_str().unwrap().contains("real data"), "{row}");
+        // Nothing of the kind exists, which is not to say that there are none of it.
+        for key in ["trials", "failures", "violations", "coverage", "replicates", "mean_expected"] {
+            assert!(row[key].is_null(), "{key}: {row}");
+        }
     }
+    assert!(rows.iter().any(|row| row["claim"] == "lemma1.mean"));
     assert_eq!(best(&out, "6").len(), 6);
+    // A table of what does not exist has no numbers either.
+    let rates = std::fs::read_to_string(out.join("tables/rates.csv")).unwrap();
+    let head: Vec<&str> = rates.lines().next().unwrap().split(',').collect();
+    for name in ["rms_error", "least_variance", "bound", "lambda", "cap", "rho_lo"] {
+        let back = head.len() - head.iter().position(|key| *key == name).unwrap();
+        for line in rates.lines().skip(1).filter(|line| line.split(',').count() >= head.len()) {
+            assert_eq!(line.rsplit(',').nth(back - 1), Some(""), "{name}: {line}");
+        }
+    }
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(report.contains("Jarque-Bera"), "the diagnostic is in the report");
 }

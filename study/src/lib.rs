@@ -4,6 +4,7 @@
 pub mod batch;
 pub mod cell;
 mod digest;
+pub mod family;
 pub mod file;
 mod id;
 pub mod plan;

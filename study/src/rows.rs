@@ -11,7 +11,8 @@ use theory::{Delta, Form};
 
 use crate::cell::{Cell, Ground, Policy, PolicyConstants};
 use crate::digest::Digest;
-use crate::file::{Quantifier, Study};
+use crate::family::RowKey;
+use crate::file::{OwnClaim, Quantifier, Study};
 use crate::plan::{Plan, Replicates};
 
 /// N of methods that estimate nothing: claims that no estimator enters hold for them too, and those
@@ -53,6 +54,13 @@ impl Row {
         self.claim.applies_under(&self.conditions(cell, 1.0, None)).is_err()
     }
 
+    /// What tells it from the cell's other rows, and from those of other families.
+    pub fn key(&self) -> RowKey {
+        let Self { claim, t, delta, budget, .. } = self;
+        let place = place_key(self.form, self.at);
+        format!("{} {place} {t} {} {budget}", claim.id, delta.get())
+    }
+
     /// Whether a cell waits for this row: a budget of 0 can be refuted and never confirmed.
     pub fn stops(&self) -> bool {
         self.budget > 0.0
@@ -73,6 +81,11 @@ pub struct MeanRow {
 }
 
 impl MeanRow {
+    /// As [`Row::key`].
+    pub fn key(&self) -> RowKey {
+        format!("{} {} {}", self.claim.id, place_key(self.form, self.at), self.t)
+    }
+
     /// The context in which the row's statistic is computed; it depends on no delta, so that any will do.
     pub fn context(&self, cell: &Cell, delta: Delta, c: f64) -> Context {
         let place = Place { form: self.form, at: self.at, t: self.t, delta };
@@ -89,6 +102,20 @@ pub struct OwnRow {
     pub t: Option<u32>,
     /// delta.
     pub delta: Delta,
+}
+
+impl OwnRow {
+    /// As [`Row::key`]; the study is the one that the claim is of.
+    pub fn key(&self, study: &Study) -> RowKey {
+        let OwnClaim { id, holds, budget, quantifier, .. } = &study.claims[self.claim];
+        let (t, delta) = (self.t, self.delta.get());
+        format!("{id}\n{holds}\n{budget}\n{} {t:?} {delta}", quantifier.name())
+    }
+}
+
+fn place_key(form: Option<Form>, at: Option<At>) -> String {
+    let at = at.map(|at| at.to_string()).unwrap_or_default();
+    format!("{}@{at}", form.map_or("", Form::name))
 }
 
 /// A claim that would be tested in a cell if its hypotheses held.

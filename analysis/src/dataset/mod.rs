@@ -21,7 +21,7 @@ use crate::manifest::{self, FileEntry, Manifest};
 use crate::parquet::{self, FileError};
 
 pub use merge::merge;
-pub use opened::{DataCell, Dataset, Mismatch};
+pub use opened::{DataCell, Dataset, Earlier, Mismatch};
 pub use reader::Reader;
 pub use select::{Selection, select};
 pub use verify::verify;

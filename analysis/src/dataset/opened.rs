@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use study::family::{Claims, EarlierFamily, FamilyDigest, Membership};
 use study::file::{FileError as StudyError, Study};
 use study::rows::{self, Row};
 use study::tally::{Contexts, contexts};
@@ -10,7 +11,7 @@ use theory::Delta;
 
 use super::{Error, check};
 use crate::description::{PriorSummary, Scalar};
-use crate::manifest::{CellEntry, FileEntry, Manifest};
+use crate::manifest::{CellEntry, Family, FileEntry, Manifest};
 use crate::parquet::FileError;
 use crate::schema::{self, Type};
 
@@ -27,6 +28,17 @@ pub struct Dataset {
     pub priors: Vec<PriorSummary>,
     /// The cells, ascending.
     pub cells: Vec<DataCell>,
+    /// The families that the study had before, oldest first.
+    pub earlier: Vec<Earlier>,
+}
+
+/// A family that the study had before it was changed.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    /// The family.
+    pub family: Family,
+    /// The study with its claims.
+    pub study: Study,
 }
 
 /// A cell of a dataset.
@@ -44,6 +56,8 @@ pub struct DataCell {
     pub checkpoints: Vec<u32>,
     /// Swept keys and their values.
     pub swept: Vec<(String, Scalar)>,
+    /// By earlier family: the replicates that existed when another took its place.
+    pub replaced_at: Vec<u64>,
 }
 
 /// Why a dataset cannot be analysed although its manifest can be read.
@@ -85,6 +99,21 @@ pub enum Mismatch {
         /// Level in the manifest.
         expected_alpha: f64,
     },
+    /// The study file tests something else than the one that was run.
+    #[error(
+        "{} was changed since the dataset was sealed: its claims have the digest {found:.12}, those that were \
+         sealed {expected:.12}; run the study again, which records the change and keeps all trials, or put \
+         back the file that was run",
+        path.display()
+    )]
+    OtherClaims {
+        /// The study file.
+        path: PathBuf,
+        /// By the file.
+        found: FamilyDigest,
+        /// In the manifest.
+        expected: FamilyDigest,
+    },
     /// `priors.json` is not what it should be.
     #[error("{} does not describe the priors: {reason}", path.display())]
     Priors {
@@ -108,9 +137,13 @@ impl Dataset {
         let manifest = Manifest::read(dir)?;
         let study = read_study(dir, &manifest)?;
         let priors = read_priors(dir, &manifest)?;
-        let cells = manifest.cells.iter().map(|entry| data_cell(entry, priors.len()));
+        let before = &manifest.earlier_families;
+        let cells = manifest.cells.iter().map(|entry| data_cell(entry, priors.len(), before));
         let cells = cells.collect::<Result<Vec<_>, _>>()?;
-        let dataset = Self { dir: dir.to_owned(), manifest, study, priors, cells };
+        let earlier =
+            before.iter().map(|one| Earlier { family: one.family, study: one.study(&study) });
+        let earlier = earlier.collect();
+        let dataset = Self { dir: dir.to_owned(), manifest, study, priors, cells, earlier };
         dataset.check_family()?;
         Ok(dataset)
     }
@@ -144,6 +177,19 @@ impl Dataset {
         cell.cell.policy.delta().unwrap_or(self.study.grid.delta[0])
     }
 
+    /// Whether the study ever tested something else in its cells than now.
+    pub fn is_changed(&self) -> bool {
+        let now = &self.manifest.family;
+        self.earlier.iter().any(|earlier| !earlier.family.tests_as(now))
+    }
+
+    /// The rows of a cell by family: the earlier ones, and the present one last.
+    pub fn membership(&self, cell: &DataCell) -> Membership {
+        let earlier = self.earlier.iter().map(|earlier| (earlier.family, &earlier.study));
+        let now = (self.manifest.family, &self.study);
+        Membership::new(earlier.chain([now]), &cell.cell)
+    }
+
     /// Whether records are of all trials, so that more than the sealed counts can be computed.
     pub fn has_all_records(&self) -> bool {
         self.manifest.detail != "summary"
@@ -169,14 +215,30 @@ impl Dataset {
             (rows::rows(study, &cell.cell).len() + means + own) as u64
         };
         let family = self.manifest.family;
+        let path = self.dir.join("study.toml");
         let found = self.cells.iter().map(count).sum();
         if (found, study.alpha, study.n_opt) == (family.rows, family.alpha, family.n_opt) {
-            return Ok(());
+            let (found, expected) = (Claims::of(study).digest(), family.digest);
+            return match expected.is_known() && found != expected {
+                true => Err(Mismatch::OtherClaims { path, found, expected }.into()),
+                false => Ok(()),
+            };
         }
-        let path = self.dir.join("study.toml");
         let (expected, expected_alpha) = (family.rows, family.alpha);
         let alpha = study.alpha;
         Err(Mismatch::OtherFamily { path, found, alpha, expected, expected_alpha }.into())
+    }
+}
+
+impl DataCell {
+    /// How many changes of the study's claims came before a replicate was drawn.
+    pub fn period(&self, replicate: u64) -> usize {
+        self.replaced_at.partition_point(|&existed| existed <= replicate)
+    }
+
+    /// The first replicate that was drawn since a family, counted from 0, is in force.
+    pub fn first(&self, family: usize) -> u64 {
+        family.checked_sub(1).map_or(0, |before| self.replaced_at[before])
     }
 }
 
@@ -212,7 +274,11 @@ fn read_priors(dir: &Path, manifest: &Manifest) -> Result<Vec<PriorSummary>, Err
     Ok(serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?)
 }
 
-fn data_cell(entry: &CellEntry, priors: usize) -> Result<DataCell, Mismatch> {
+fn data_cell(
+    entry: &CellEntry,
+    priors: usize,
+    earlier: &[EarlierFamily],
+) -> Result<DataCell, Mismatch> {
     let parsed = entry.parse().filter(|_| (entry.prior as usize) < priors);
     let Some((id, cell)) = parsed else {
         return Err(Mismatch::Cell { cell: entry.cell.clone() });
@@ -224,5 +290,16 @@ fn data_cell(entry: &CellEntry, priors: usize) -> Result<DataCell, Mismatch> {
         replicates: entry.replicates,
         checkpoints: entry.checkpoints.clone(),
         swept: entry.swept.clone(),
+        replaced_at: replaced_at(entry, earlier),
     })
+}
+
+/// What existed at a change existed at every later one.
+fn replaced_at(entry: &CellEntry, earlier: &[EarlierFamily]) -> Vec<u64> {
+    let mut most = 0;
+    let mut existing = |family: &EarlierFamily| {
+        most = family.replicates.get(&entry.cell).copied().unwrap_or(0).max(most);
+        most
+    };
+    earlier.iter().map(&mut existing).collect()
 }

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use study::family::{Claims, EarlierFamily};
+
 pub use cell::CellEntry;
+pub use study::family::Family;
 
 /// The schema of datasets that this version writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -44,27 +47,17 @@ pub struct Manifest {
     pub detail: String,
     /// The family of verdicts.
     pub family: Family,
-    /// The families that the study had before it grew, oldest first: verdicts that were published then
-    /// keep theirs.
+    /// Its claims.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Claims>,
+    /// The families that the study had before it was changed, oldest first: what they planned stays
+    /// theirs, and what was planned later is exploratory on the replicates that there were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub earlier_families: Vec<Family>,
+    pub earlier_families: Vec<EarlierFamily>,
     /// All other files of the dataset.
     pub files: Vec<FileEntry>,
     /// The cells, ascending.
     pub cells: Vec<CellEntry>,
-}
-
-/// The family of verdicts and its thresholds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Family {
-    /// Planned verdict rows.
-    pub rows: u64,
-    /// Level of the whole family.
-    pub alpha: f64,
-    /// An e-value at or above this decides a row.
-    pub evidence: f64,
-    /// Trials that the tuned prior is strongest at.
-    pub n_opt: f64,
 }
 
 /// A file and what proves it.
@@ -165,6 +158,16 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// The family, as one that another takes the place of.
+    pub fn replaced(&self) -> EarlierFamily {
+        let cells = self.cells.iter().filter(|cell| cell.replicates > 0);
+        EarlierFamily {
+            family: self.family,
+            claims: self.claims.clone(),
+            replicates: cells.map(|cell| (cell.cell.clone(), cell.replicates)).collect(),
+        }
+    }
+
     /// The file's text.
     ///
     /// # Panics
@@ -193,7 +196,14 @@ pub(crate) mod tests {
             version: "0.1.0".into(),
             numerics: "ff".into(),
             detail: "steps".into(),
-            family: Family { rows: 3, alpha: 0.05, evidence: 60.0, n_opt: 2000.0 },
+            family: Family {
+                rows: 3,
+                alpha: 0.05,
+                evidence: 60.0,
+                n_opt: 2000.0,
+                digest: Default::default(),
+            },
+            claims: None,
             earlier_families: vec![],
             files: vec![FileEntry { name: "records/a".into(), bytes: 3, blake3: "aa".into() }],
             cells: vec![],

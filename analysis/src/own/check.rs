@@ -6,8 +6,13 @@ use polars::prelude::{
     DataFrame, DataType, Expr, Field, FunctionExpr, IntoLazy, PolarsError, Schema,
 };
 use polars::sql::sql_expr;
-use study::file::{OwnClaim, Quantifier, Study};
+use std::fmt::Display;
 
+use study::Plan;
+use study::file::{OwnClaim, Quantifier, Study};
+use study::rows::own_rows;
+
+use crate::description::PriorSummary;
 use crate::parquet::{FileError, data_type};
 use crate::schema::{self, Type};
 
@@ -47,6 +52,15 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
+    /// The budget that was evaluated in a cell, if it is one.
+    pub(super) fn allowed(&self, budget: Option<f64>, cell: &dyn Display) -> Result<f64, Error> {
+        budget.filter(|budget| (0.0..1.0).contains(budget)).ok_or_else(|| {
+            let found = budget.map_or("null".to_owned(), |budget| budget.to_string());
+            let reason = format!("is {found} in cell {cell}; a budget is a probability below 1");
+            self.refuse("budget", reason)
+        })
+    }
+
     pub(super) fn refuse(&self, key: &'static str, reason: String) -> Error {
         refuse(&self.file, &self.claim, key, reason)
     }
@@ -66,6 +80,43 @@ fn refuse(file: &str, claim: &OwnClaim, key: &'static str, reason: String) -> Er
 /// Refuses claims of one's own that could not be evaluated, before anything runs.
 pub fn check(study: &Study, swept: &[(String, Type)]) -> Result<(), Error> {
     compile(study, swept).map(|_| ())
+}
+
+/// Whether the budget of every claim is a probability in every cell of a plan; `None` where that depends on
+/// priors that are not given.
+pub fn check_budgets(
+    plan: &Plan,
+    swept: &[(String, Type)],
+    priors: Option<&[PriorSummary]>,
+) -> Result<Option<()>, Error> {
+    let study = &plan.study;
+    if study.claims.is_empty() {
+        return Ok(Some(()));
+    }
+    let claims = compile(study, swept)?;
+    let places = plan.cells.iter().map(|cell| {
+        let prior = priors.and_then(|priors| priors.get(cell.prior));
+        (&cell.cell, prior)
+    });
+    let mut budgets = scalars::budgets(study, &claims, places)?.into_iter();
+    let mut is_known = true;
+    for cell in &plan.cells {
+        for row in own_rows(study, &cell.cell) {
+            let budget = budgets.next().flatten();
+            if budget.is_none() && priors.is_none() {
+                is_known = false;
+                continue;
+            }
+            let t = row.t.map_or(String::new(), |t| format!(", t = {t}"));
+            let at = format_args!("{} ({}{t})", cell.id, plan.label(cell)).to_string();
+            let at = match cell.cell.policy.delta() {
+                Some(_) => at,
+                None => format!("{at}, at delta = {}", row.delta.get()),
+            };
+            claims[row.claim].allowed(budget, &at)?;
+        }
+    }
+    Ok(is_known.then_some(()))
 }
 
 pub(super) fn compile(study: &Study, swept: &[(String, Type)]) -> Result<Vec<Compiled>, Error> {

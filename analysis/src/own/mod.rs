@@ -10,60 +10,79 @@ mod scalars;
 use std::collections::BTreeMap;
 
 use polars::prelude::{
-    DataFrame, Engine, Expr, IntoLazy, JoinArgs, JoinType, LazyFrame, PlRefPath, PolarsError,
-    PolarsResult, ScanArgsParquet, ScanSources, col, lit,
+    DataFrame, DataType, Engine, Expr, IntoLazy, JoinArgs, JoinType, LazyFrame, PlRefPath,
+    PolarsError, PolarsResult, ScanArgsParquet, ScanSources, col, lit,
 };
-use study::file::Quantifier;
+use study::file::{Quantifier, Study};
 use study::rows::{OwnRow, own_rows};
 use study::tally::RowCounts;
 use theory::Delta;
 
 use crate::dataset::Dataset;
 use crate::parquet::FileError;
+use crate::pass::Span;
 
-pub use check::{Error, check};
+pub use check::{Error, check, check_budgets};
 
 use check::{Compiled, compile};
 
 /// What the records say about a row of one's own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnResult {
+    /// The earlier family that has the row, as an index into [`Dataset::earlier`]; `None` for the present one.
+    pub family: Option<usize>,
     /// The cell's place in [`Dataset::cells`].
     pub cell: usize,
     /// The row.
     pub row: OwnRow,
     /// The failure probability that it allows.
     pub budget: f64,
-    /// By batch of trials, in order.
-    pub batches: Vec<RowCounts>,
+    /// In the order of the trials.
+    pub spans: Vec<(Span, RowCounts)>,
 }
 
-/// Evaluates all claims of one's own.
+/// Evaluates all claims of one's own, those of earlier families too.
 pub fn evaluate(dataset: &Dataset) -> Result<Vec<OwnResult>, Error> {
-    if dataset.study.claims.is_empty() {
+    let mut results = of_family(dataset, &dataset.study, None)?;
+    let earlier = dataset.earlier.iter().enumerate().filter(|_| dataset.is_changed());
+    for (family, earlier) in earlier {
+        results.extend(of_family(dataset, &earlier.study, Some(family))?);
+    }
+    Ok(results)
+}
+
+fn of_family(
+    dataset: &Dataset,
+    study: &Study,
+    family: Option<usize>,
+) -> Result<Vec<OwnResult>, Error> {
+    if study.claims.is_empty() {
         return Ok(vec![]);
     }
-    let claims = compile(&dataset.study, &dataset.swept_types())?;
-    let mut counts: BTreeMap<Key, BTreeMap<u64, RowCounts>> = BTreeMap::new();
-    for &delta in &dataset.study.grid.delta {
+    let claims = compile(study, &dataset.swept_types())?;
+    let mut counts: BTreeMap<Key, BTreeMap<Span, RowCounts>> = BTreeMap::new();
+    for &delta in &study.grid.delta {
         for quantifier in [Quantifier::EachT, Quantifier::AllT] {
             let chosen: Vec<(usize, &Compiled)> =
                 claims.iter().enumerate().filter(|(_, one)| one.quantifier == quantifier).collect();
             if !chosen.is_empty() {
-                let counted = count(dataset, delta, quantifier, &chosen);
+                let counted = count(dataset, study, delta, quantifier, &chosen);
                 collect(&counted.map_err(read_error(dataset))?, delta, &chosen, &mut counts)
                     .map_err(read_error(dataset))?;
             }
         }
     }
-    let budgets = scalars::budgets(dataset, &claims)?;
+    let places = dataset.cells.iter().map(|cell| (&cell.cell, Some(dataset.prior(cell))));
+    let budgets = scalars::budgets(study, &claims, places)?;
+    let mut budgets = budgets.into_iter();
     let mut results = Vec::new();
     for (place, cell) in dataset.cells.iter().enumerate() {
-        for row in own_rows(&dataset.study, &cell.cell) {
+        for row in own_rows(study, &cell.cell) {
             let key = (cell.id.to_string(), row.claim, row.t, row.delta.get().to_bits());
-            let batches = counts.remove(&key).unwrap_or_default().into_values().collect();
-            let budget = budgets[results.len()];
-            results.push(OwnResult { cell: place, row, budget, batches });
+            let spans = counts.remove(&key).unwrap_or_default().into_iter().collect();
+            let budget = budgets.next().expect("every row has a budget");
+            let budget = claims[row.claim].allowed(budget, &cell.id)?;
+            results.push(OwnResult { family, cell: place, row, budget, spans });
         }
     }
     Ok(results)
@@ -80,10 +99,12 @@ type Key = (String, usize, Option<u32>, u64);
 const CLAIM: &str = "own claim ";
 const FAILED: &str = "own failed";
 const BATCH: &str = "own batch";
+const PERIOD: &str = "own period";
 
 /// Violations, answers and failures of the chosen claims at one delta, by cell, batch and t.
 fn count(
     dataset: &Dataset,
+    study: &Study,
     delta: Delta,
     quantifier: Quantifier,
     claims: &[(usize, &Compiled)],
@@ -95,14 +116,22 @@ fn count(
     let mut columns: Vec<Expr> = holds.collect();
     columns.push(col("status").neq(lit("ok")).alias(FAILED));
     columns.push(col("replicate").floor_div(lit(batch)).alias(BATCH));
+    let period = (0..dataset.earlier.len())
+        .map(|family| {
+            col("replicate").gt_eq(col(scalars::replaced_at(family))).cast(DataType::UInt64)
+        })
+        .fold(lit(0_u64), |sum, one| sum + one);
+    columns.push(period.alias(PERIOD));
     columns.extend([col("cell"), col("replicate"), col("t")]);
     let mut records =
-        records(dataset)?.filter(own).with_column(level.alias("delta")).select(columns);
-    let mut keys = vec![col("cell"), col(BATCH)];
+        records(dataset, study)?.filter(own).with_column(level.alias("delta")).select(columns);
+    let mut keys = vec![col("cell"), col(BATCH), col(PERIOD)];
     if quantifier == Quantifier::AllT {
         // A trial violates the claim where any t does, and holds where all that have an answer do.
         let all = claims.iter().map(|(place, _)| col(name(*place)).min());
-        let all = all.chain([col(FAILED).max(), col(BATCH).first()]).collect::<Vec<_>>();
+        let all = all
+            .chain([col(FAILED).max(), col(BATCH).first(), col(PERIOD).first()])
+            .collect::<Vec<_>>();
         records = records.group_by([col("cell"), col("replicate")]).agg(all);
     } else {
         keys.push(col("t"));
@@ -124,14 +153,14 @@ fn name(place: usize) -> String {
 }
 
 /// The records at the T of the grid, with the scalars of their cells.
-fn records(dataset: &Dataset) -> PolarsResult<LazyFrame> {
+fn records(dataset: &Dataset, study: &Study) -> PolarsResult<LazyFrame> {
     let paths = dataset.record_files().into_iter().map(|file| dataset.dir.join(&file.name));
     let paths: Vec<PlRefPath> =
         paths.map(|path| PlRefPath::try_from_path(&path)).collect::<PolarsResult<_>>()?;
     let args = ScanArgsParquet { glob: false, ..ScanArgsParquet::default() };
     let records = LazyFrame::scan_parquet_sources(ScanSources::Paths(paths.into()), args)?;
     let keys = [col("cell"), col("t")];
-    let scalars = scalars::frame(dataset)?.lazy();
+    let scalars = scalars::frame(dataset, study)?.lazy();
     Ok(records.join(scalars, keys.clone(), keys, JoinArgs::new(JoinType::Inner)))
 }
 
@@ -139,14 +168,14 @@ fn collect(
     counted: &DataFrame,
     delta: Delta,
     claims: &[(usize, &Compiled)],
-    counts: &mut BTreeMap<Key, BTreeMap<u64, RowCounts>>,
+    counts: &mut BTreeMap<Key, BTreeMap<Span, RowCounts>>,
 ) -> PolarsResult<()> {
     let numbers = |name: &str| -> PolarsResult<Vec<u64>> {
-        let cast = counted.column(name)?.cast(&polars::prelude::DataType::UInt64)?;
+        let cast = counted.column(name)?.cast(&DataType::UInt64)?;
         Ok(cast.u64()?.iter().map(|value| value.unwrap_or(0)).collect())
     };
     let cells = counted.column("cell")?.str()?;
-    let batches = numbers(BATCH)?;
+    let (batches, periods) = (numbers(BATCH)?, numbers(PERIOD)?);
     let failures = numbers(FAILED)?;
     let checkpoints = counted.column("t").is_ok().then(|| numbers("t")).transpose()?;
     for (place, _) in claims {
@@ -162,7 +191,8 @@ fn collect(
                 confirming: violations[row],
                 failures: failures[row],
             };
-            counts.entry(key).or_default().insert(batches[row], found);
+            let span = Span { batch: batches[row], period: periods[row] as usize };
+            counts.entry(key).or_default().insert(span, found);
         }
     }
     Ok(())

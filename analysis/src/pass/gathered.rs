@@ -11,7 +11,7 @@ use super::questions::{AtCheckpoint, Questions};
 use super::rivals::{Rivals, is_random};
 use super::series::AllSeries;
 use super::spare::Spare;
-use super::{AtResult, CellResult, RowResult};
+use super::{AtResult, CellResult, MeanResult, RowResult, Span};
 use crate::dataset::{DataCell, Dataset};
 use crate::manifest::Family;
 use crate::statistics::Sample;
@@ -56,9 +56,9 @@ pub(super) struct Gathered<'a> {
     pub(super) data: &'a DataCell,
     pub(super) questions: &'a Questions,
     family: Family,
-    batches: Vec<(u64, Vec<RowCounts>)>,
+    spans: Vec<(Span, Vec<RowCounts>)>,
     unseen: Vec<RowCounts>,
-    means: Vec<Moments>,
+    means: Vec<(usize, Vec<Moments>)>,
     at: Vec<AtGathered>,
 }
 
@@ -93,9 +93,9 @@ impl<'a> Gathered<'a> {
             data,
             questions,
             family: dataset.manifest.family,
-            batches: vec![],
+            spans: vec![],
             unseen: vec![RowCounts::default(); questions.rows.len()],
-            means: vec![Moments::default(); questions.means.len()],
+            means: vec![],
             at: questions.at.iter().map(at).collect(),
         }
     }
@@ -107,14 +107,21 @@ impl<'a> Gathered<'a> {
 
     /// Adds the next part, whose vectors go where it had them from.
     pub(super) fn absorb(&mut self, part: Partial, rivals: &Rivals, spare: &Spare) {
-        for (batch, counts) in part.batches {
-            match self.batches.last_mut() {
-                Some((known, sums)) if *known == batch => add(sums, &counts),
-                _ => self.batches.push((batch, counts)),
+        for (span, counts) in part.spans {
+            match self.spans.last_mut() {
+                Some((known, sums)) if *known == span => add(sums, &counts),
+                _ => self.spans.push((span, counts)),
             }
         }
         add(&mut self.unseen, &part.unseen);
-        self.means.iter_mut().zip(part.means).for_each(|(sum, more)| sum.plus(more));
+        for (period, moments) in part.means {
+            match self.means.last_mut() {
+                Some((known, sums)) if *known == period => {
+                    sums.iter_mut().zip(moments).for_each(|(sum, more)| sum.plus(more));
+                }
+                _ => self.means.push((period, moments)),
+            }
+        }
         let (is_random, data) = (is_random(self.data), self.data);
         let places = self.at.par_iter_mut().zip(&part.at).zip(&self.questions.at);
         places.for_each(|((at, more), checkpoint)| {
@@ -149,14 +156,18 @@ impl<'a> Gathered<'a> {
         let is_step = steps(questions);
         let rows = questions.rows.iter().enumerate().map(|(place, &row)| RowResult {
             row,
-            exploratory: place >= questions.planned,
-            batches: self.batches.iter().map(|(_, counts)| counts[place]).collect(),
+            asked: questions.rows_asked.of(place),
+            spans: self.spans.iter().map(|(span, counts)| (*span, counts[place])).collect(),
             unseen: is_step[place].then_some(self.unseen[place]),
             slack: slacks[place].take(),
         });
         let rows = rows.collect();
-        let means = questions.means.iter().zip(&self.means);
-        let means = means.map(|(row, moments)| (*row, sample(*moments, row.claim))).collect();
+        let means = questions.means.iter().enumerate().map(|(place, &row)| MeanResult {
+            row,
+            asked: questions.means_asked.of(place),
+            periods: self.means.iter().map(|(period, all)| (*period, all[place])).collect(),
+        });
+        let means = means.collect();
         let at = questions.at.iter().zip(self.at).filter(|(checkpoint, _)| checkpoint.on_grid);
         let at: Vec<_> = at.collect();
         let at = at.into_par_iter().map(|(checkpoint, at)| AtResult {
@@ -185,15 +196,11 @@ fn steps(questions: &Questions) -> Vec<bool> {
 }
 
 fn add(sums: &mut [RowCounts], more: &[RowCounts]) {
-    for (sum, more) in sums.iter_mut().zip(more) {
-        sum.trials += more.trials;
-        sum.refuting += more.refuting;
-        sum.confirming += more.confirming;
-        sum.failures += more.failures;
-    }
+    sums.iter_mut().zip(more).for_each(|(sum, more)| sum.plus(more));
 }
 
-fn sample(moments: Moments, claim: &theory::claims::Claim) -> MeanSample {
+/// The mean and the variance of a statistic.
+pub(super) fn sample(moments: Moments, claim: &theory::claims::Claim) -> MeanSample {
     let expected = match claim.test {
         theory::claims::Test::Mean { expected, .. } => expected,
         _ => 0.0,

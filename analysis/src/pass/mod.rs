@@ -16,7 +16,7 @@ mod series;
 mod spare;
 mod worst;
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use rayon::prelude::*;
 use study::CellId;
@@ -33,7 +33,7 @@ use crate::schema::{self, Type};
 use columns::Columns;
 use gathered::Gathered;
 use ordered::in_order;
-use partial::Partial;
+use partial::{Moments, Partial};
 use questions::Questions;
 use rivals::{Rivals, is_random};
 use spare::Spare;
@@ -77,9 +77,41 @@ pub struct CellResult {
     /// The rows of verdicts.
     pub rows: Vec<RowResult>,
     /// The claims about means.
-    pub means: Vec<(MeanRow, MeanSample)>,
+    pub means: Vec<MeanResult>,
     /// By T of the grid.
     pub at: Vec<AtResult>,
+}
+
+/// Trials of one batch of a cell, drawn between two changes of the study's claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span {
+    /// The batch's number within its cell, from 0.
+    pub batch: u64,
+    /// How many changes came before.
+    pub period: usize,
+}
+
+/// The counts of some periods, by batch of trials, in order.
+pub fn batches(spans: &[(Span, RowCounts)], periods: RangeInclusive<usize>) -> Vec<RowCounts> {
+    let mut batches: Vec<(u64, RowCounts)> = Vec::new();
+    for (span, counts) in spans.iter().filter(|(span, _)| periods.contains(&span.period)) {
+        match batches.last_mut() {
+            Some((batch, sum)) if *batch == span.batch => sum.plus(counts),
+            _ => batches.push((span.batch, *counts)),
+        }
+    }
+    batches.into_iter().map(|(_, counts)| counts).collect()
+}
+
+/// Why a row is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The study plans it.
+    Planned,
+    /// The analysis was asked for its delta.
+    Further,
+    /// The study planned it before it was changed.
+    Before,
 }
 
 /// What the records say about one row.
@@ -87,14 +119,35 @@ pub struct CellResult {
 pub struct RowResult {
     /// The row.
     pub row: Row,
-    /// Whether its delta was added after the data were seen.
-    pub exploratory: bool,
-    /// By batch of trials, in order.
-    pub batches: Vec<RowCounts>,
+    /// Why it is there.
+    pub asked: Asked,
+    /// In the order of the trials.
+    pub spans: Vec<(Span, RowCounts)>,
     /// Among trials in which x* was not observed before tau, for steps of proofs.
     pub unseen: Option<RowCounts>,
     /// How much of a regret bound is used.
     pub slack: Option<Slack>,
+}
+
+/// What the records say about the mean of a statistic.
+#[derive(Debug)]
+pub struct MeanResult {
+    /// The row.
+    pub row: MeanRow,
+    /// Why it is there.
+    pub asked: Asked,
+    /// By period.
+    periods: Vec<(usize, Moments)>,
+}
+
+impl MeanResult {
+    /// The sample of some periods.
+    pub fn sample(&self, periods: RangeInclusive<usize>) -> MeanSample {
+        let mut sum = Moments::default();
+        let chosen = self.periods.iter().filter(|(period, _)| periods.contains(period));
+        chosen.for_each(|(_, moments)| sum.plus(*moments));
+        gathered::sample(sum, self.row.claim)
+    }
 }
 
 /// What the records say at one t.
@@ -343,7 +396,8 @@ impl Pass<'_> {
         rows: Range<u64>,
     ) -> Result<Partial, Error> {
         let questions = &self.questions[cell];
-        let id = self.dataset.cells[cell].id;
+        let data = &self.dataset.cells[cell];
+        let id = data.id;
         let per_trial = questions.at.len() as u64;
         let start = self.starts[cell];
         let (mut replicate, slot) =
@@ -366,7 +420,9 @@ impl Pass<'_> {
         let mut replicate = (rows.start - start) / per_trial;
         while start + replicate * per_trial < rows.end {
             let batch = replicate / batch_size;
-            let next = (replicate + LANES as u64).min((batch + 1) * batch_size);
+            let span = Span { batch, period: data.period(replicate) };
+            let end = data.replaced_at.get(span.period).copied().unwrap_or(u64::MAX);
+            let next = (replicate + LANES as u64).min((batch + 1) * batch_size).min(end);
             let mut violated: Option<(u64, u32, &'static str)> = None;
             for (slot, checkpoint) in questions.at.iter().enumerate() {
                 // The first and the last trial may have some of their rows in other row groups.
@@ -378,7 +434,7 @@ impl Pass<'_> {
                 let at = (row(from) - first) as usize;
                 columns.gather(at, per_trial as usize, count, questions.reads, &mut trials);
                 trials.drop_unmeasured(&mut failed);
-                let seen = partial.observe(questions, slot, batch, &trials, &failed);
+                let seen = partial.observe(questions, slot, span, &trials, &failed);
                 if let Err((lane, claim)) = seen {
                     let place =
                         failed.iter().fold(lane, |at, &failed| at + usize::from(failed <= at));

@@ -3,6 +3,7 @@
 use study::tally::{Contexts, RowCounts};
 use theory::claims::{LANES, Outcome, Quantity, RegretBound, Trials};
 
+use super::Span;
 use super::questions::{AtCheckpoint, Invariant, Questions, Watch};
 use super::spare::Spare;
 
@@ -23,12 +24,12 @@ pub(super) const SERIES: [Quantity; 11] = [
 
 /// What the records of some trials amount to.
 pub(super) struct Partial {
-    /// Counts of the rows, by batch of trials, ascending.
-    pub(super) batches: Vec<(u64, Vec<RowCounts>)>,
+    /// Counts of the rows, in the order of the trials.
+    pub(super) spans: Vec<(Span, Vec<RowCounts>)>,
     /// Counts of the rows about steps of proofs, among trials where x* was not observed before tau.
     pub(super) unseen: Vec<RowCounts>,
-    /// Of each claim about a mean.
-    pub(super) means: Vec<Moments>,
+    /// Of each claim about a mean, by period.
+    pub(super) means: Vec<(usize, Vec<Moments>)>,
     /// By checkpoint.
     pub(super) at: Vec<AtSlot>,
 }
@@ -96,38 +97,42 @@ impl Partial {
             failures: 0,
         };
         Self {
-            batches: vec![],
+            spans: vec![],
             unseen: vec![RowCounts::default(); questions.rows.len()],
-            means: vec![Moments::default(); questions.means.len()],
+            means: vec![],
             at: questions.at.iter().map(sample).collect(),
         }
     }
 
-    /// Makes a batch the last one.
-    fn enter(&mut self, batch: u64, rows: usize) {
-        if self.batches.last().is_none_or(|last| last.0 != batch) {
-            self.batches.push((batch, vec![RowCounts::default(); rows]));
+    /// Makes a span the last one.
+    fn enter(&mut self, span: Span, questions: &Questions) {
+        if self.spans.last().is_none_or(|last| last.0 != span) {
+            self.spans.push((span, vec![RowCounts::default(); questions.rows.len()]));
+        }
+        if self.means.last().is_none_or(|last| last.0 != span.period) {
+            self.means.push((span.period, vec![Moments::default(); questions.means.len()]));
         }
     }
 
-    /// Adds consecutive trials of a batch at one checkpoint: those that were measured, and which of all
+    /// Adds consecutive trials of a span at one checkpoint: those that were measured, and which of all
     /// failed. `Err` names the first that violates an invariant, and the invariant.
     pub(super) fn observe(
         &mut self,
         questions: &Questions,
         slot: usize,
-        batch: u64,
+        span: Span,
         trials: &Trials,
         failed: &[usize],
     ) -> Result<(), (usize, &'static str)> {
         let checkpoint = &questions.at[slot];
         check_invariants(checkpoint, trials)?;
-        if !checkpoint.on_grid {
+        if !checkpoint.is_asked() {
             return Ok(());
         }
-        self.enter(batch, questions.rows.len());
-        let Self { batches, unseen, at, .. } = self;
-        let counts = batches.last_mut().expect("the batch was entered").1.as_mut_slice();
+        self.enter(span, questions);
+        let Self { spans, unseen, at, means } = self;
+        let counts = spans.last_mut().expect("the span was entered").1.as_mut_slice();
+        let means = means.last_mut().expect("the period was entered").1.as_mut_slice();
         let all = [true; LANES];
         let mut is_unseen = [false; LANES];
         let seen = trials.column(Quantity::StarSeenTau);
@@ -145,12 +150,12 @@ impl Partial {
         let mut values = [0.0; LANES];
         for mean in &checkpoint.means {
             (mean.statistic.many)(&mean.context, trials, &mut values);
-            let mut moments = self.means[mean.row];
+            let mut moments = means[mean.row];
             let measured = values[..trials.count()].iter().filter(|value| !value.is_nan());
             measured.for_each(|value| moments.add(value - mean.expected));
-            self.means[mean.row] = moments;
+            means[mean.row] = moments;
         }
-        let sample = &mut self.at[slot];
+        let sample = &mut at[slot];
         sample.failures += failed.len() as u64;
         for (values, quantity) in sample.series.iter_mut().zip(SERIES) {
             if questions.kept.series.has(quantity) {

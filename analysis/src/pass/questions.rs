@@ -1,5 +1,8 @@
 //! What is asked of every record of a cell, with its constants at hand.
 
+use std::collections::BTreeSet;
+
+use study::family::RowKey;
 use study::rows::{MeanRow, Row, mean_rows, rows, rows_at};
 use study::tally::Contexts;
 use theory::Delta;
@@ -7,25 +10,44 @@ use theory::claims::{
     self, Claim, Context, Predicate, Quantities, Quantity, RegretBound, Statistic, Test,
 };
 
-use super::Extent;
 use super::partial::SERIES;
 use super::rivals::is_random;
+use super::{Asked, Extent};
 use crate::dataset::{DataCell, Dataset};
 
 /// The questions of a cell.
 pub(super) struct Questions {
-    /// The rows of verdicts: those of the plan, then those at further deltas.
+    /// The rows of verdicts.
     pub(super) rows: Vec<Row>,
-    /// How many of them are the plan's.
-    pub(super) planned: usize,
+    /// Why they are there.
+    pub(super) rows_asked: Parts,
     /// The claims about means.
     pub(super) means: Vec<MeanRow>,
+    /// Why they are there.
+    pub(super) means_asked: Parts,
     /// By checkpoint.
     pub(super) at: Vec<AtCheckpoint>,
     /// All that is read to answer them.
     pub(super) reads: Quantities,
     /// The series that are kept trial by trial.
     pub(super) kept: Kept,
+}
+
+/// A list of what is planned, then at further deltas, then of what was planned before the study was changed.
+pub(super) struct Parts {
+    planned: usize,
+    further: usize,
+}
+
+impl Parts {
+    /// Why the row at a place of the list is there.
+    pub(super) fn of(&self, place: usize) -> Asked {
+        match place {
+            _ if place < self.planned => Asked::Planned,
+            _ if place < self.planned + self.further => Asked::Further,
+            _ => Asked::Before,
+        }
+    }
 }
 
 /// What is done with a series at the checkpoints of the grid.
@@ -65,7 +87,7 @@ impl Kept {
 #[derive(Default)]
 pub(super) struct AtCheckpoint {
     pub(super) t: u32,
-    /// Whether it is a T of the grid; at other steps only invariants are checked.
+    /// Whether it is a T of the grid; at other steps invariants are checked, and what was planned before.
     pub(super) on_grid: bool,
     pub(super) watches: Vec<Watch>,
     pub(super) means: Vec<MeanWatch>,
@@ -115,7 +137,19 @@ impl Questions {
         if cell.cell.policy.delta().is_none() {
             all.extend(rows_at(study, &cell.cell, further));
         }
-        let means = mean_rows(study, &cell.cell);
+        let rows_asked = Parts { planned, further: all.len() - planned };
+        let mut means = mean_rows(study, &cell.cell);
+        let means_asked = Parts { planned: means.len(), further: 0 };
+        if dataset.is_changed() {
+            let mut known: BTreeSet<RowKey> = all[..planned].iter().map(Row::key).collect();
+            known.extend(means.iter().map(MeanRow::key));
+            for earlier in &dataset.earlier {
+                let before = rows(&earlier.study, &cell.cell);
+                all.extend(before.into_iter().filter(|row| known.insert(row.key())));
+                let before = mean_rows(&earlier.study, &cell.cell);
+                means.extend(before.into_iter().filter(|row| known.insert(row.key())));
+            }
+        }
         let checkpoint = |&t: &u32| {
             let on_grid = study.grid.t.contains(&t);
             AtCheckpoint { t, on_grid, ..AtCheckpoint::default() }
@@ -126,11 +160,16 @@ impl Questions {
         watch_invariants(&mut at, dataset, cell);
         let kept = Kept::new(cell, &all, extent);
         let reads = at.iter().map(AtCheckpoint::reads).fold(kept.series, Quantities::and);
-        Self { rows: all, planned, means, at, reads, kept }
+        Self { rows: all, rows_asked, means, means_asked, at, reads, kept }
     }
 }
 
 impl AtCheckpoint {
+    /// Whether more than invariants is asked.
+    pub(super) fn is_asked(&self) -> bool {
+        self.on_grid || !self.watches.is_empty() || !self.means.is_empty()
+    }
+
     fn reads(&self) -> Quantities {
         // Whether a trial failed is seen in its regret.
         let mut all = Quantities::default().with(Quantity::BestSampleRegret);

@@ -208,6 +208,7 @@ fn bound(verdicts: &[VerdictRow], cell: &DataCell, t: u32, delta: f64) -> Option
             && row.t == Some(t)
             && row.delta == Some(delta)
             && row.constants.as_deref() != Some("sharp")
+            && row.bound.is_some()
     };
     verdicts.iter().find(is)?.bound
 }

@@ -97,6 +97,8 @@ fn refuted(analysis: &Analysis) -> String {
     } else {
         format!("Refuted: {}.", parts.join("; "))
     };
+    text += &before(analysis);
+    text += &exploratory(analysis);
     text += &failing_steps(analysis);
     let uses: Vec<&VerdictRow> =
         analysis.verdicts.iter().filter(|row| row.is_tested() && row.kind() == Kind::Use).collect();
@@ -110,6 +112,57 @@ fn refuted(analysis: &Analysis) -> String {
         );
     }
     text
+}
+
+/// What earlier families refuted before their claims were changed.
+fn before(analysis: &Analysis) -> String {
+    let mut text = String::new();
+    let mut seen = BTreeSet::new();
+    for earlier in &analysis.dataset.earlier {
+        let digest = earlier.family.digest.to_string();
+        // A family that came back has its rows together.
+        if !seen.insert(digest.clone()) {
+            continue;
+        }
+        let rows = analysis.verdicts.iter().filter(|row| row.family.as_ref() == Some(&digest));
+        let mut claims: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for row in rows.filter(|row| row.verdict != "not-applicable") {
+            let form = row.constants.as_deref().map_or(String::new(), |form| format!(" ({form})"));
+            let counts = claims.entry(format!("`{}`{form}", row.claim)).or_default();
+            counts.0 += usize::from(row.verdict == "refuted");
+            counts.1 += 1;
+        }
+        let refuted = claims.iter().filter(|(_, (refuted, _))| *refuted > 0);
+        let refuted: Vec<String> = refuted
+            .map(|(claim, (refuted, all))| format!("{claim} at {refuted} of {all} places"))
+            .collect();
+        if !refuted.is_empty() {
+            _ = write!(
+                text,
+                " Refuted before the claims were changed (family {}): {}.",
+                &digest[..12],
+                refuted.join("; ")
+            );
+        }
+    }
+    text
+}
+
+/// Rows that were written down after trials existed.
+fn exploratory(analysis: &Analysis) -> String {
+    let rows = analysis.verdicts.iter().filter(|row| row.exploratory);
+    let rows: Vec<&VerdictRow> = rows.filter(|row| row.verdict != "not-applicable").collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let count = |verdict: &str| rows.iter().filter(|row| row.verdict == verdict).count();
+    format!(
+        " {} rows are exploratory, because they were written down after trials existed, and count for nothing \
+         above: on all trials {} of them are refuted and {} confirmed.",
+        words::count(rows.len() as u64),
+        words::count(count("refuted") as u64),
+        words::count(count("confirmed") as u64)
+    )
 }
 
 fn failing_steps(analysis: &Analysis) -> String {

@@ -1,5 +1,7 @@
 //! `report.html`: the sentences, then tables and figures, then methods, then where it comes from.
 
+use study::family::EarlierFamily;
+
 use super::{Report, methods};
 use crate::figures::Figure;
 use crate::manifest::Family;
@@ -93,17 +95,34 @@ fn table(table: &Table) -> Block {
     Block::Details { summary: format!("{} ({rows} rows)", table.caption), blocks: vec![block] }
 }
 
-/// What a study that has grown says of its past.
-fn earlier(families: &[Family]) -> String {
+/// What a study that was changed says of its past.
+fn earlier(families: &[EarlierFamily]) -> String {
     if families.is_empty() {
         return String::new();
     }
-    let sizes: Vec<String> = families.iter().map(|family| words::count(family.rows)).collect();
+    let each: Vec<String> = families.iter().map(one_earlier).collect();
     format!(
-        "the study has grown, and this is a new family of verdicts; it had {} rows before. Verdicts that were published then keep \
-         their family.",
-        sizes.join(", then ")
+        "the study was changed or has grown, and this is a new family of verdicts; before it had {}. Verdicts that were \
+         published then keep their family.",
+        each.join(", then ")
     )
+}
+
+fn one_earlier(earlier: &EarlierFamily) -> String {
+    let Family { rows, digest, .. } = earlier.family;
+    let rows = format!("{} rows", words::count(rows));
+    let range = earlier.replicates.values().min().zip(earlier.replicates.values().max());
+    match range {
+        Some((least, most)) if digest.is_known() => {
+            let replicates = if least == most {
+                words::count(*most)
+            } else {
+                format!("{} to {}", words::count(*least), words::count(*most))
+            };
+            format!("{rows} (claims `{digest:.12}`, until cells had {replicates} replicates)")
+        }
+        _ => rows,
+    }
 }
 
 fn provenance(report: &Report<'_>) -> Section {
@@ -119,11 +138,15 @@ fn provenance(report: &Report<'_>) -> Section {
         (
             "Family",
             format!(
-                "{} rows at alpha = {}, evidence {}, n_opt {}",
+                "{} rows at alpha = {}, evidence {}, n_opt {}{}",
                 words::count(manifest.family.rows),
                 manifest.family.alpha,
                 words::number(manifest.family.evidence, 6),
-                manifest.family.n_opt
+                manifest.family.n_opt,
+                match manifest.family.digest {
+                    digest if digest.is_known() => format!(", claims `{digest:.12}`"),
+                    _ => String::new(),
+                }
             ),
         ),
         ("Families before", earlier(&manifest.earlier_families)),

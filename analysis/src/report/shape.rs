@@ -1,5 +1,6 @@
 //! One table of verdicts, shaped as asked.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -133,6 +134,19 @@ pub fn shape_of(
         rows.retain(|row| row.among == "all");
     }
     rows.retain(|row| row.verdict != "not-applicable" || row.among != "all");
+    // What was planned stands before what is exploratory there, and both before what was planned once.
+    if !asked(wanted, "family") {
+        rows.retain(|row| row.family.is_none());
+    }
+    if !asked(wanted, "exploratory") {
+        let place = |row: &VerdictRow| {
+            let axes = axes(row).into_iter().filter(|(axis, _)| axis != "exploratory");
+            axes.map(|(_, value)| value).collect::<Vec<_>>()
+        };
+        let planned: BTreeSet<_> =
+            rows.iter().filter(|row| !row.exploratory).map(|row| place(row)).collect();
+        rows.retain(|row| !row.exploratory || !planned.contains(&place(row)));
+    }
     for (axis, value) in &wanted.conditions {
         rows = condition(wanted, rows, axis, value)?;
     }

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
+use study::family::{self, Claims, EarlierFamily};
 use study::{Batch, CellId};
 
 use crate::census::Census;
@@ -74,6 +75,10 @@ pub struct Sealing<'a> {
     pub detail: Detail,
     /// The family of verdicts.
     pub family: Family,
+    /// Its claims.
+    pub claims: Option<&'a Claims>,
+    /// The families before it that are known, oldest first.
+    pub earlier: &'a [EarlierFamily],
     /// Every cell with records, and those that have none.
     pub cells: &'a [CellDescription],
     /// Every prior.
@@ -214,23 +219,22 @@ fn manifest(sealing: &Sealing<'_>, census: &Census, files: Vec<FileEntry>) -> Ma
         numerics: sealing.numerics.into(),
         detail: sealing.detail.name().into(),
         family: sealing.family,
+        claims: sealing.claims.cloned(),
         earlier_families: earlier_families(sealing),
         files,
         cells: cells.into_iter().map(CellEntry::new).collect(),
     }
 }
 
-/// The families of the dataset that is replaced, if it is the same study's.
-fn earlier_families(sealing: &Sealing<'_>) -> Vec<Family> {
-    let Ok(old) = Manifest::read(sealing.out) else { return vec![] };
-    if old.study_digest != hex(sealing.study) {
-        return vec![];
+/// The families before this one: also those of the dataset that is replaced, if it is the same study's.
+fn earlier_families(sealing: &Sealing<'_>) -> Vec<EarlierFamily> {
+    match Manifest::read(sealing.out) {
+        Ok(old) if old.study_digest == hex(sealing.study) => {
+            let last = old.replaced();
+            family::continued(old.earlier_families, last, sealing.earlier, &sealing.family)
+        }
+        _ => sealing.earlier.to_vec(),
     }
-    let mut earlier = old.earlier_families;
-    if old.family != sealing.family {
-        earlier.push(old.family);
-    }
-    earlier
 }
 
 /// The study's digest in hexadecimal; its first 12 digits name it in records.

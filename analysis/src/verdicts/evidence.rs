@@ -54,9 +54,17 @@ fn counts(sum: RowCounts, violations: u64) -> Counts {
 
 #[cfg(test)]
 mod tests {
+    use study::family::FamilyDigest;
+
     use super::*;
 
-    const FAMILY: Family = Family { rows: 3, alpha: 0.05, evidence: 120.0, n_opt: 2000.0 };
+    const FAMILY: Family = Family {
+        rows: 3,
+        alpha: 0.05,
+        evidence: 120.0,
+        n_opt: 2000.0,
+        digest: FamilyDigest([0; 32]),
+    };
 
     fn batch(trials: u64, violations: u64) -> RowCounts {
         RowCounts { trials, refuting: violations, confirming: violations, failures: 0 }

@@ -11,7 +11,8 @@ use theory::special::normal_quantile;
 use theory::{Form, lemma1};
 
 use super::assemble::{blank, finite};
-use super::{Candidate, VerdictRow};
+use super::counted::{Counted, Judging};
+use super::{Candidate, VerdictRow, family_of};
 use crate::dataset::{DataCell, Dataset};
 use crate::pass::CellResult;
 
@@ -22,14 +23,23 @@ const MARGIN: f64 = 0.05;
 
 pub(super) fn candidates(
     dataset: &Dataset,
-    cell: &DataCell,
+    judging: &Judging<'_>,
     records: Option<&CellResult>,
     all: &mut Vec<Candidate>,
 ) {
-    let listed = study::rows::mean_rows(&dataset.study, &cell.cell);
-    for (place, mean) in listed.iter().enumerate() {
-        let sample = records.map(|records| records.means[place].1);
-        all.push(candidate(dataset, cell, mean, sample));
+    let cell = judging.cell;
+    let Some(records) = records else {
+        for mean in study::rows::mean_rows(&dataset.study, &cell.cell) {
+            let counted = judging.planned(|| mean.key());
+            all.extend(counted.iter().map(|one| candidate(dataset, cell, &mean, None, one)));
+        }
+        return;
+    };
+    for result in &records.means {
+        for counted in judging.all(|| result.row.key(), result.asked) {
+            let sample = Some(result.sample(counted.periods.clone()));
+            all.push(candidate(dataset, cell, &result.row, sample, &counted));
+        }
     }
 }
 
@@ -38,11 +48,17 @@ fn candidate(
     cell: &DataCell,
     mean: &MeanRow,
     sample: Option<MeanSample>,
+    counted: &Counted,
 ) -> Candidate {
+    let judged = |evidence, row| {
+        let (group, is_shown) = (counted.group, counted.is_shown);
+        Candidate { group, evidence, row, is_shown }
+    };
     let mut row = blank(dataset, cell, mean.claim);
     row.constants = mean.form.map(|form| form.name().to_owned());
     row.at = mean.at.map(|at| at.to_string());
     row.t = Some(mean.t);
+    counted.mark(dataset, cell, &mut row);
     let Test::Mean { expected, .. } = mean.claim.test else {
         unreachable!("mean rows are of claims about means")
     };
@@ -51,16 +67,16 @@ fn candidate(
     row.mean_margin = Some(margin);
     let Some(sample) = sample else {
         row.reason = Some("a summary keeps no values to take a mean of".to_owned());
-        return Candidate { evidence: None, row };
+        return judged(None, row);
     };
-    row.trials = sample.count;
+    row.trials = Some(sample.count);
     if sample.count > 0 {
         row.mean = Some(sample.mean);
         row.mean_se = sample.standard_error();
     }
     if let Some(error) = row.mean_se {
         // The interval of the mean at level 1 - alpha, not of a coverage.
-        let reach = error * normal_quantile(1.0 - 0.5 * dataset.manifest.family.alpha);
+        let reach = error * normal_quantile(1.0 - 0.5 * family_of(dataset, counted.group).alpha);
         row.ci_low = Some(sample.mean - reach);
         row.ci_high = Some(sample.mean + reach);
         row.interval = Some("normal".to_owned());
@@ -71,7 +87,7 @@ fn candidate(
              replicates = NUMBER"
                 .to_owned(),
         );
-        return Candidate { evidence: None, row };
+        return judged(None, row);
     }
     let tests = z_test(&sample, expected).zip(equivalence_test(&sample, expected, margin));
     let (refute, confirm) =
@@ -83,7 +99,7 @@ fn candidate(
         "fixed n: refuted by a z-test, confirmed only within ±{} of {expected}; log_e holds -log p",
         crate::words::number(margin, 3)
     ));
-    Candidate { evidence: Some((refute, confirm)), row }
+    judged(Some((refute, confirm)), row)
 }
 
 /// A mean that differs from the claimed one, and by less than the margin: both tests are right, and the claim, which

@@ -2,10 +2,12 @@
 //! controlled.
 //!
 //! E-values are taken over completed batches (docs/mathematics.md); Holm's step-down gives the family
-//! alpha/2 for refuting and alpha/2 for confirming. Rows at deltas that were added after the data were
-//! seen are a family of their own and are marked.
+//! alpha/2 for refuting and alpha/2 for confirming. A row that was written down when trials existed is
+//! planned for the trials since; on all of them it is exploratory, marked, and judged in a family apart.
+//! What an earlier family planned and the present one does not keeps the verdict that it had.
 
 mod assemble;
+mod counted;
 mod evidence;
 mod exact;
 mod means;
@@ -22,6 +24,7 @@ use study::tally::RowCounts;
 use theory::evidence::{Verdict, decide};
 
 use crate::dataset::Dataset;
+use crate::manifest::Family;
 use crate::own::OwnResult;
 use crate::pass::CellResult;
 
@@ -51,15 +54,44 @@ pub enum Error {
         /// The cell.
         cell: CellId,
     },
+    /// The sealed counts lack a batch, or have one that the trials do not come to.
+    #[error(
+        "the sealed counts of cell {cell} are of {found} batches, its trials of {expected}: batch {batch} is {}; \
+         the dataset is damaged or was made by another version; `regretta verify` tells more",
+        if found < expected { "missing" } else { "one too many" }
+    )]
+    Batches {
+        /// The cell.
+        cell: CellId,
+        /// The first batch that only one of them has, from 0.
+        batch: u64,
+        /// Batches in the counts.
+        found: u64,
+        /// Batches by the trials.
+        expected: u64,
+    },
+    /// The sealed counts are not in order, or of a cell that the dataset has not.
+    #[error(
+        "counts.parquet has batch {batch} of cell {cell} where it should not be: the dataset is damaged or was \
+         made by another version; `regretta verify` tells more"
+    )]
+    Misplaced {
+        /// The cell.
+        cell: CellId,
+        /// The batch.
+        batch: u64,
+    },
     /// Counting the records anew gives other numbers than the workers counted.
     #[error(
-        "the records of cell {cell} hold {found} violations of {claim} at t = {t} in {found_trials} trials, the \
+        "batch {batch} of cell {cell} holds {found} violations of {claim} at t = {t} in {found_trials} trials, the \
          sealed counts {sealed} in {sealed_trials}: the dataset is damaged or was made by another version; \
          `regretta verify` tells more"
     )]
     Differs {
         /// The cell.
         cell: CellId,
+        /// The batch, from 0.
+        batch: u64,
         /// The claim.
         claim: &'static str,
         /// t.
@@ -82,19 +114,40 @@ pub enum Error {
 
 /// A row before its verdict: what Holm's procedure takes, and what is shown.
 struct Candidate {
+    group: Group,
     /// log E (or -log p) against and for the claim; `None` where it is not tested.
     evidence: Option<(f64, f64)>,
     row: VerdictRow,
+    /// A row that the next family has, too, is shown there.
+    is_shown: bool,
+}
+
+/// Rows that are judged together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Group {
+    /// What the study plans.
+    Planned,
+    /// What was written down when the trials were there, and what the analysis was asked for.
+    Exploratory,
+    /// What an earlier family planned, on the trials that it had.
+    Earlier(usize),
 }
 
 /// All verdicts, in the order of the registry, then of cells.
 pub fn verdicts(sources: &Sources<'_>) -> Result<Vec<VerdictRow>, Error> {
     let mut candidates = assemble::candidates(sources)?;
-    let alpha = sources.dataset.manifest.family.alpha;
-    for exploratory in [false, true] {
+    let dataset = sources.dataset;
+    let earlier = (0..dataset.earlier.len()).map(Group::Earlier);
+    for group in [Group::Planned, Group::Exploratory].into_iter().chain(earlier) {
         let mut family: Vec<&mut Candidate> =
-            candidates.iter_mut().filter(|one| one.row.exploratory == exploratory).collect();
-        let evidence: Vec<Option<(f64, f64)>> = family.iter().map(|one| one.evidence).collect();
+            candidates.iter_mut().filter(|one| one.group == group).collect();
+        let mut evidence: Vec<Option<(f64, f64)>> = family.iter().map(|one| one.evidence).collect();
+        let Family { rows, alpha, .. } = family_of(dataset, group);
+        if let Group::Earlier(_) = group {
+            // Rows about trials that it did not come to were planned all the same.
+            let tested = evidence.iter().flatten().count() as u64;
+            evidence.extend((tested..rows).map(|_| Some((0.0, 0.0))));
+        }
         for (candidate, verdict) in family.iter_mut().zip(decide(&evidence, alpha)) {
             verdict.name().clone_into(&mut candidate.row.verdict);
             if verdict == Verdict::Inconsistent && candidate.row.mean_expected.is_some() {
@@ -106,9 +159,21 @@ pub fn verdicts(sources: &Sources<'_>) -> Result<Vec<VerdictRow>, Error> {
             }
         }
     }
+    candidates.retain(|candidate| candidate.is_shown);
     let mut rows: Vec<VerdictRow> = candidates.into_iter().map(|candidate| candidate.row).collect();
     for row in &mut rows {
         row.sentence = sentence::of(row, sources.dataset);
     }
     Ok(rows)
 }
+
+/// The family by whose level a group is judged.
+fn family_of(dataset: &Dataset, group: Group) -> Family {
+    match group {
+        Group::Planned | Group::Exploratory => dataset.manifest.family,
+        Group::Earlier(family) => dataset.earlier[family].family,
+    }
+}
+
+#[cfg(test)]
+mod tests;

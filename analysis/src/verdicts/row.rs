@@ -40,9 +40,9 @@ pub struct VerdictRow {
     /// The cell.
     pub cell: String,
     /// Trials with an answer.
-    pub trials: u64,
+    pub trials: Option<u64>,
     /// Trials that failed; not among `trials`.
-    pub failures: u64,
+    pub failures: Option<u64>,
     /// Violations; with rho's lower end where the claim depends on rho.
     pub violations: Option<u64>,
     /// 1 - violations/trials.
@@ -80,6 +80,10 @@ pub struct VerdictRow {
     pub interval: Option<String>,
     /// Whether the row was added after the data were seen; it is then judged in a family of its own.
     pub exploratory: bool,
+    /// The digest of the earlier family that planned the row, where the present one does not.
+    pub family: Option<String>,
+    /// The replicates that count, from the first to before the second.
+    pub replicates: Option<[u64; 2]>,
     /// The bound on regret (its mean over trials where it differs), with rho's lower end.
     pub bound: Option<f64>,
     /// The smallest factor by which the bound could shrink and still be confirmed.
@@ -115,7 +119,7 @@ impl VerdictRow {
     /// The Monte-Carlo standard error of the coverage.
     pub fn coverage_se(&self) -> Option<f64> {
         let coverage = self.coverage?;
-        Some((coverage * (1.0 - coverage) / self.trials as f64).sqrt())
+        Some((coverage * (1.0 - coverage) / self.trials? as f64).sqrt())
     }
 
     /// What kind of statement the row is, for readers who look for conclusions first.
@@ -132,6 +136,20 @@ impl VerdictRow {
 
     /// Whether it is a verdict of the study's family.
     pub fn is_tested(&self) -> bool {
-        self.verdict != "not-applicable" && !self.exploratory
+        self.verdict != "not-applicable" && self.is_planned()
+    }
+
+    /// Whether the study's family has it: it is neither exploratory nor of a family before.
+    pub fn is_planned(&self) -> bool {
+        !self.exploratory && self.family.is_none()
+    }
+
+    /// The claim, and what it counts as where it is not planned.
+    pub fn name(&self) -> String {
+        match (&self.family, self.exploratory) {
+            (Some(_), _) => format!("{} (earlier)", self.claim),
+            (None, true) => format!("{} (exploratory)", self.claim),
+            (None, false) => self.claim.clone(),
+        }
     }
 }

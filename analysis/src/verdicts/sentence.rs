@@ -26,18 +26,33 @@ pub(super) fn of(row: &VerdictRow, dataset: &Dataset) -> String {
         }
         _ => "",
     };
-    let exploratory = if row.exploratory {
-        " Exploratory: this delta was added after the data were seen."
-    } else {
-        ""
-    };
-    format!("With {place}, {what} {outcome}.{vacuous}{exploratory}")
+    format!("With {place}, {what} {outcome}.{vacuous}{}", planned(row))
+}
+
+/// Whether the row was planned for the trials that it counts, where that needs saying.
+fn planned(row: &VerdictRow) -> String {
+    if row.exploratory {
+        return " Exploratory: it was written down after trials existed.".to_owned();
+    }
+    match (&row.family, row.replicates) {
+        (Some(family), Some([_, end])) => format!(
+            " An earlier family of claims ({family:.12}) planned it: this is its verdict on the {end} replicates \
+             that there were when the claims were changed."
+        ),
+        (None, Some([first, _])) if first > 0 && row.trials > Some(0) => {
+            format!(" It counts the replicates from {first} on, drawn since it was written down.")
+        }
+        _ => String::new(),
+    }
 }
 
 fn what(row: &VerdictRow, dataset: &Dataset) -> String {
     let statement = claims::find(&row.claim).map(|claim| claim.statement.to_owned());
-    let own =
-        || dataset.study.claims.iter().find(|own| own.id == row.claim).map(|own| own.holds.clone());
+    let earlier = row.family.as_ref().and_then(|family| {
+        dataset.earlier.iter().find(|earlier| earlier.family.digest.to_string() == *family)
+    });
+    let study = earlier.map_or(&dataset.study, |earlier| &earlier.study);
+    let own = || study.claims.iter().find(|own| own.id == row.claim).map(|own| own.holds.clone());
     let statement = statement.or_else(own).unwrap_or_default();
     let form = row.constants.as_deref().map_or(String::new(), |form| format!(", {form} constants"));
     let at = match row.at.as_deref() {
@@ -110,7 +125,7 @@ fn coverage_words(row: &VerdictRow, coverage: f64, required: f64) -> String {
     format!(
         "{verdict} in {} of {} trials{interval} where {} is claimed, over {}{exact}{stop}{use_of}",
         words::percent(coverage),
-        words::count(row.trials),
+        words::count(row.trials.unwrap_or(0)),
         words::percent(required),
         space(row)
     )
@@ -125,7 +140,7 @@ fn average(row: &VerdictRow, mean: f64) -> String {
     let error = row.mean_se.unwrap_or(0.0);
     format!(
         "{verdict}: over {} trials the statistic has mean {} (standard error {}) where {} is claimed, over {}",
-        words::count(row.trials),
+        words::count(row.trials.unwrap_or(0)),
         words::number(mean, 4),
         words::number(error, 2),
         row.mean_expected.unwrap_or(0.0),

@@ -58,6 +58,8 @@ struct Claim<'a> {
     form: Option<&'a str>,
     #[serde(flatten)]
     count: Count,
+    /// Open rows that were written down when trials existed.
+    exploratory: usize,
     worst: Option<Worst<'a>>,
 }
 
@@ -175,12 +177,14 @@ fn claims<'a>(
     views: &[View],
     labels: &HashMap<u64, &'a str>,
 ) -> Vec<Claim<'a>> {
-    type Judged<'a> = (Count, Option<(bool, &'a RowStatus)>);
+    type Judged<'a> = (Count, usize, Option<(bool, &'a RowStatus)>);
     let mut claims: BTreeMap<(&str, Option<&str>), Judged<'_>> = BTreeMap::new();
     let margin = |row: &RowStatus| coverage(row).map_or(f64::INFINITY, |held| held - row.required);
     for (row, &verdict) in status.rows.iter().zip(verdicts) {
-        let (count, worst) = claims.entry((&row.claim, row.form.as_deref())).or_default();
+        let (count, exploratory, worst) =
+            claims.entry((&row.claim, row.form.as_deref())).or_default();
         count.add(verdict);
+        *exploratory += usize::from(row.exploratory);
         // A row that is refuted says more than an open one of few trials.
         let refuted = verdict == Some(Verdict::Refuted);
         let worse = |&(other, than): &(bool, &RowStatus)| {
@@ -198,10 +202,11 @@ fn claims<'a>(
     };
     let mut claims: Vec<Claim<'a>> = claims
         .into_iter()
-        .map(|((claim, form), (count, row))| Claim {
+        .map(|((claim, form), (count, exploratory, row))| Claim {
             claim,
             form,
             count,
+            exploratory,
             worst: row.and_then(|(_, row)| worst(row)),
         })
         .collect();

@@ -134,7 +134,9 @@ fn key(row: &RowStatus) -> Key {
 }
 
 fn now(row: &RowStatus, level: f64) -> Option<Verdict> {
-    if row.ln_e_refute >= level {
+    if row.exploratory {
+        None
+    } else if row.ln_e_refute >= level {
         Some(Verdict::Refuted)
     } else if row.ln_e_confirm >= level {
         Some(Verdict::Confirmed)
@@ -175,6 +177,7 @@ pub(super) mod tests {
 
     pub(in crate::live) fn row(t: u32, ln_e_refute: f64, ln_e_confirm: f64) -> RowStatus {
         RowStatus {
+            exploratory: false,
             claim: "lemma1.mean".into(),
             form: Some("printed".into()),
             at: Some("probe".into()),

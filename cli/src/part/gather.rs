@@ -250,7 +250,7 @@ fn results(plan: &Plan, shards: Vec<(usize, Shard)>, count: u32) -> anyhow::Resu
         shards.retain(|shard| shard.row.range.end <= replicates);
         cells.push(CellResults { cell: cell.id, replicates, shards });
     }
-    Ok(Results { plan: Arc::new(plan.clone()), cells })
+    Ok(Results { plan: Arc::new(plan.clone()), earlier: Vec::new(), cells })
 }
 
 fn stored(plan: &Plan, cell: &PlannedCell, file: usize, shard: Shard) -> StoredShard {

@@ -1,10 +1,11 @@
 //! Studies that the coordinator knows: their definitions, plans, and what the core is to do for them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use study::family::{self, EarlierFamily};
 use study::file::{FileError, Study};
 use study::plan::{NotGrown, Plan, PlannedCell, Size};
 use study::prior::{Files, TableError};
@@ -37,6 +38,9 @@ pub enum PlanError {
     /// A file that it names is not a table of numbers.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// What it tested before cannot be read.
+    #[error(transparent)]
+    Earlier(#[from] family::Unreadable),
 }
 
 impl Definition {
@@ -95,6 +99,10 @@ pub(super) struct Entry {
     pub(super) revision: [u8; 32],
     pub(super) file_name: String,
     pub(super) text: String,
+    /// The families of claims that it had before, oldest first.
+    pub(super) earlier: Vec<EarlierFamily>,
+    /// The places of rows in their cells that are exploratory on all trials.
+    pub(super) exploratory: BTreeMap<CellId, BTreeSet<usize>>,
     /// Path, digest and size.
     pub(super) files: Vec<(String, [u8; 32], u64)>,
     /// Bytes that it may take in memory.
@@ -129,6 +137,8 @@ impl Entry {
             plan: Arc::new(plan),
             file_name: source.file_name.clone(),
             text: source.text.clone(),
+            earlier: Vec::new(),
+            exploratory: BTreeMap::new(),
             files: files.collect(),
             memory,
             contents,
@@ -137,6 +147,12 @@ impl Entry {
             sealed: false,
             notes: Vec::new(),
         }
+    }
+
+    /// The same study after these families of claims.
+    pub(super) fn after(self, earlier: Vec<EarlierFamily>) -> Self {
+        let exploratory = family::exploratory(&earlier, &self.plan);
+        Self { earlier, exploratory, ..self }
     }
 
     /// The same study, with its cells open.

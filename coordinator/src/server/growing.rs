@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use proto::v1::StudyState;
+use study::family::EarlierFamily;
 use tokio_util::sync::CancellationToken;
 use worker::client;
 
@@ -90,6 +91,49 @@ async fn what_is_lost_is_computed_anew() {
     assert_eq!(unsound(results).await.unwrap(), []);
     shutdown.cancel();
     worker.await.unwrap().unwrap();
+    drop(handle);
+    coordinator.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn claims_that_are_changed_are_recorded_and_outlive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let listen = ([127, 0, 0, 1], 0).into();
+    let config = || config(&dir.path().join("ledger"), Storage::default(), listen);
+    let claim = |replicates, bound: &str| {
+        let claim = format!(
+            "[[claim]]\nid = \"mine\"\nholds = \"best_sample_regret <= {bound}\"\nbudget = \"delta\"\n"
+        );
+        Definition { text: format!("{}{claim}", of(replicates).text), ..definition() }
+    };
+    let coordinator = Coordinator::start(config()).await.unwrap();
+    let (handle, shutdown) = (coordinator.handle(), CancellationToken::new());
+    let address = format!("http://{}", coordinator.address);
+    let worker = work("a", &address, &dir.path().join("files"));
+    let worker = tokio::spawn(client::run(worker, shutdown.clone()));
+    let study = handle.submit(claim(500, "0.1")).await.unwrap();
+    assert_eq!(handle.outcome(study).await, Outcome::Complete);
+    let first = handle.results(study).await.unwrap().unwrap();
+    assert_eq!(first.earlier, []);
+    // More of the same is no other family.
+    handle.submit(claim(600, "0.1")).await.unwrap();
+    assert_eq!(handle.outcome(study).await, Outcome::Complete);
+    assert_eq!(handle.results(study).await.unwrap().unwrap().earlier, []);
+    handle.submit(claim(800, "9")).await.unwrap();
+    assert_eq!(handle.outcome(study).await, Outcome::Complete);
+    let results = handle.results(study).await.unwrap().unwrap();
+    let existed = results.plan.cells.iter().map(|cell| (cell.id.to_string(), 600)).collect();
+    assert_eq!(results.earlier, [EarlierFamily::new(&first.plan, existed)]);
+    shutdown.cancel();
+    worker.await.unwrap().unwrap();
+    drop(handle);
+    coordinator.stop(Duration::ZERO).await;
+
+    let coordinator = Coordinator::start(config()).await.unwrap();
+    let handle = coordinator.handle();
+    handle.outcome(study).await;
+    let again = handle.results(study).await.unwrap().unwrap();
+    assert_eq!(again.earlier, results.earlier);
     drop(handle);
     coordinator.stop(Duration::ZERO).await;
 }

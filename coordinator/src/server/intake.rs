@@ -8,9 +8,11 @@
 //! whatever has been acknowledged is there after a crash; one that was not is there in full, and its
 //! submission can be repeated, or not at all.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use study::StudyId;
+use study::family::{self, EarlierFamily};
 use study::plan::Plan;
 use tokio::sync::{Mutex, mpsc};
 
@@ -20,7 +22,7 @@ use super::catalog::{Entry, Source};
 use super::memory;
 use super::spool::{Spool, Upload};
 use super::workers::ask;
-use crate::store::Store;
+use crate::store::{Store, StoredShard};
 
 /// Takes in studies.
 pub(super) struct Intake {
@@ -35,8 +37,8 @@ pub(super) struct Intake {
 
 /// What the engine has when a study comes in.
 pub(super) struct Holds {
-    /// The plan of the study, where it is known.
-    pub(super) plan: Option<Arc<Plan>>,
+    /// The plan of the study and the families of claims before it, where it is known.
+    pub(super) known: Option<(Arc<Plan>, Vec<EarlierFamily>)>,
     /// The study that the folder is for, where that is another one: name and id.
     pub(super) other: Option<(String, StudyId)>,
     /// What other studies take.
@@ -63,7 +65,8 @@ impl Intake {
             Ok((upload, size))
         })
         .await?;
-        let Holds { plan: old, other, memory: held } = self.holds(size.study).await?;
+        let Holds { known, other, memory: held } = self.holds(size.study).await?;
+        let old = known.as_ref().map(|(plan, _)| Arc::clone(plan));
         let memory = memory::admit(&size, held, self.memory)?;
         let (upload, entry) = blocking(move || {
             let entry = upload.source.plan(memory)?;
@@ -79,7 +82,12 @@ impl Intake {
         })
         .await?;
         let study = entry.plan.id;
-        self.keep(study, &upload.source).await?;
+        let earlier = match known {
+            Some((plan, earlier)) => self.earlier(earlier, &plan, &entry.plan).await?,
+            None => Vec::new(),
+        };
+        self.keep(study, &upload.source, &earlier).await?;
+        let entry = entry.after(earlier);
         ask(&self.calls, |reply| Call::Activate { entry: Box::new(entry), reply })
             .await
             .unwrap_or(Err(SubmitError::Stopped))?;
@@ -91,14 +99,36 @@ impl Intake {
         answer.ok().flatten().ok_or(SubmitError::Stopped)
     }
 
+    /// The families of claims before those of a plan. Where its claims differ from those that the study had, whatever
+    /// is durable by now was drawn before them; what comes after was drawn once they were written down.
+    async fn earlier(
+        &self,
+        earlier: Vec<EarlierFamily>,
+        old: &Plan,
+        new: &Plan,
+    ) -> Result<Vec<EarlierFamily>, SubmitError> {
+        let mut replicates = BTreeMap::<String, u64>::new();
+        for StoredShard { row, .. } in self.store.shards(new.id).await? {
+            let known = replicates.entry(row.cell.to_string()).or_default();
+            *known = row.range.end.max(*known);
+        }
+        Ok(family::replaced(earlier, old, new, replicates))
+    }
+
     /// Makes a study durable.
-    async fn keep(&self, study: StudyId, source: &Source) -> Result<(), SubmitError> {
+    async fn keep(
+        &self,
+        study: StudyId,
+        source: &Source,
+        earlier: &[EarlierFamily],
+    ) -> Result<(), SubmitError> {
         for file in &source.files {
             self.store.keep_file(file.digest, &file.place).await?;
         }
         let files: Vec<(String, [u8; 32])> =
             source.files.iter().map(|file| (file.path.clone(), file.digest)).collect();
-        Ok(self.store.put_study(study, &source.file_name, &source.text, &files).await?)
+        let (name, text) = (&source.file_name, &source.text);
+        Ok(self.store.put_study_after(study, name, text, &files, family::encode(earlier)).await?)
     }
 }
 

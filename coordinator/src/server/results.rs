@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use study::batch::{Batch, DecodeError};
+use study::family::EarlierFamily;
 use study::plan::{Detail, Plan};
 use study::tally::Tally;
 use study::{CellId, Digest};
@@ -15,6 +16,8 @@ use crate::store::{self, Held, Reader, StoredShard};
 pub struct Results {
     /// The plan.
     pub plan: Arc<Plan>,
+    /// The families of claims that the study had before, oldest first.
+    pub earlier: Vec<EarlierFamily>,
     /// Its cells, ascending.
     pub cells: Vec<CellResults>,
 }

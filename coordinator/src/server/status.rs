@@ -131,7 +131,9 @@ fn row_statuses(entry: &Entry, view: &StudyView) -> Vec<v1::RowStatus> {
     let mut statuses = Vec::new();
     for cell_view in &view.cells {
         let Some(cell) = plan.cell(cell_view.cell) else { continue };
-        for (row, counted) in rows(&plan.study, &cell.cell).iter().zip(&cell_view.tally.0) {
+        let exploratory = entry.exploratory.get(&cell.id);
+        let rows = rows(&plan.study, &cell.cell);
+        for (place, (row, counted)) in rows.iter().zip(&cell_view.tally.0).enumerate() {
             let mixture = Mixture::new(row.budget, plan.study.alpha, plan.study.n_opt);
             let counts = |violations| Counts {
                 trials: counted.trials,
@@ -151,6 +153,7 @@ fn row_statuses(entry: &Entry, view: &StudyView) -> Vec<v1::RowStatus> {
                 ln_e_confirm: mixture.ln_e_confirm(counts(counted.confirming)),
                 required: 1.0 - row.budget,
                 violations_confirming: counted.confirming,
+                exploratory: exploratory.is_some_and(|places| places.contains(&place)),
             });
         }
     }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use proto::v1;
 use study::StudyId;
+use study::family;
 
 use super::call::Call;
-use super::catalog::{Entry, NamedFile, Past, Source, SubmitError};
+use super::catalog::{Entry, NamedFile, Past, PlanError, Source, SubmitError};
 use super::engine::Engine;
 use super::intake::{self, Holds};
 use super::outcome::Outcome;
@@ -54,11 +55,12 @@ impl Engine {
         if self.is_draining() {
             return None;
         }
-        let plan = self.studies.get(&study).map(|entry| Arc::clone(&entry.plan));
+        let known = self.studies.get(&study);
+        let known = known.map(|entry| (Arc::clone(&entry.plan), entry.earlier.clone()));
         let others = || self.studies.values().filter(|entry| entry.plan.id != study);
         let other = others().next().filter(|_| self.single);
         Some(Holds {
-            plan,
+            known,
             other: other.map(|entry| (entry.plan.study.name.clone(), entry.plan.id)),
             memory: others().map(|entry| entry.memory).sum(),
         })
@@ -95,7 +97,8 @@ impl Engine {
         }
         let source = Source { file_name: stored.file_name, text: stored.text, files };
         let held = self.studies.values().map(|entry| entry.memory).sum();
-        let entry = intake::replan(source, held, budget).await?;
+        let earlier = family::decode(&stored.earlier).map_err(PlanError::from)?;
+        let entry = intake::replan(source, held, budget).await?.after(earlier);
         // One that was done goes through the core again, and is sealed where it had not come to that.
         let goes_on = matches!(stored.state, State::Active | State::Done);
         if self.single || !goes_on {
@@ -202,7 +205,8 @@ impl Engine {
             }
             cells.push(CellResults { cell, replicates, shards: kept });
         }
-        Ok(Some(Results { plan: Arc::clone(&entry.plan), cells }))
+        let (plan, earlier) = (Arc::clone(&entry.plan), entry.earlier.clone());
+        Ok(Some(Results { plan, earlier, cells }))
     }
 
     async fn sealed(

@@ -45,6 +45,8 @@ pub(super) struct Study {
     reason: String,
     #[prost(bytes = "vec", optional, tag = "7")]
     sealed: Option<Vec<u8>>,
+    #[prost(string, tag = "8")]
+    earlier: String,
 }
 
 /// A shard's ledger row.
@@ -109,6 +111,7 @@ impl From<&StoredStudy> for Study {
             state: study.state.name().to_owned(),
             reason: study.reason.clone(),
             sealed: study.sealed.map(Into::into),
+            earlier: study.earlier.clone(),
         }
     }
 }
@@ -125,6 +128,7 @@ impl Study {
             state: State::named(&self.state)?,
             reason: self.reason,
             sealed: self.sealed.map(TryInto::try_into).transpose().ok()?,
+            earlier: self.earlier,
         })
     }
 }

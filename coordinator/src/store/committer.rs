@@ -302,7 +302,7 @@ fn changed(
     known: Option<&StoredStudy>,
     change: &Change,
 ) -> Option<StoredStudy> {
-    if let Change::Put { file_name, text, files } = change {
+    if let Change::Put { file_name, text, files, earlier } = change {
         return Some(StoredStudy {
             id,
             file_name: file_name.clone(),
@@ -311,6 +311,10 @@ fn changed(
             state: State::Active,
             reason: String::new(),
             sealed: known.and_then(|study| study.sealed),
+            earlier: match (earlier, known) {
+                (Some(earlier), _) => earlier.clone(),
+                (None, known) => known.map_or_else(String::new, |study| study.earlier.clone()),
+            },
         });
     }
     let mut study = known?.clone();

@@ -200,7 +200,21 @@ impl Store {
         files: &[(String, [u8; 32])],
     ) -> Result<(), Error> {
         let (file_name, text) = (file_name.to_owned(), text.to_owned());
-        let change = Change::Put { file_name, text, files: files.to_vec() };
+        let change = Change::Put { file_name, text, files: files.to_vec(), earlier: None };
+        self.writer.change(study, change).await
+    }
+
+    /// The same with the families of claims that the study had before, in one transaction.
+    pub async fn put_study_after(
+        &self,
+        study: StudyId,
+        file_name: &str,
+        text: &str,
+        files: &[(String, [u8; 32])],
+        earlier: String,
+    ) -> Result<(), Error> {
+        let (file_name, text) = (file_name.to_owned(), text.to_owned());
+        let change = Change::Put { file_name, text, files: files.to_vec(), earlier: Some(earlier) };
         self.writer.change(study, change).await
     }
 

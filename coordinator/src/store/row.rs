@@ -164,6 +164,8 @@ pub struct StoredStudy {
     pub reason: String,
     /// Digest of the dataset that its sealed shards are in.
     pub sealed: Option<[u8; 32]>,
+    /// The families of claims that it had before, as its owner encoded them; empty where it had none.
+    pub earlier: String,
 }
 
 /// A range of trials that killed its workers.

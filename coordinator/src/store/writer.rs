@@ -108,11 +108,27 @@ pub(super) enum Message {
 /// What can become of a study.
 #[derive(Debug)]
 pub(super) enum Change {
-    Put { file_name: String, text: String, files: Vec<(String, [u8; 32])> },
-    State { state: State, reason: String },
-    Seal { dataset: [u8; 32], cells: Vec<SealedCell> },
-    Forget { cell: CellId },
-    GiveUp { shards: Vec<(CellId, Range<u64>)> },
+    Put {
+        file_name: String,
+        text: String,
+        files: Vec<(String, [u8; 32])>,
+        /// `None` keeps what is known.
+        earlier: Option<String>,
+    },
+    State {
+        state: State,
+        reason: String,
+    },
+    Seal {
+        dataset: [u8; 32],
+        cells: Vec<SealedCell>,
+    },
+    Forget {
+        cell: CellId,
+    },
+    GiveUp {
+        shards: Vec<(CellId, Range<u64>)>,
+    },
 }
 
 impl Writer {

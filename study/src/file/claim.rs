@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use theory::claims;
 
 use super::error::{FileError, nearest};
@@ -10,12 +11,21 @@ use super::keys;
 use super::tree::Value;
 
 /// For which t a claim of one's own is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Quantifier {
     /// At each checkpoint by itself.
+    #[serde(rename = "each t")]
     EachT,
     /// At all checkpoints of a trial at once.
+    #[serde(rename = "all t")]
     AllT,
+}
+
+impl Quantifier {
+    /// The name in study files.
+    pub fn name(self) -> &'static str {
+        QUANTIFIERS.iter().find(|(_, one)| *one == self).map_or("", |(name, _)| name)
+    }
 }
 
 /// Quantifiers by name, the default first.
@@ -23,7 +33,7 @@ pub(super) const QUANTIFIERS: &[(&str, Quantifier)] =
     &[("each t", Quantifier::EachT), ("all t", Quantifier::AllT)];
 
 /// A claim of one's own, over record columns and study scalars.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnClaim {
     /// Its name.
     pub id: String,
@@ -34,6 +44,7 @@ pub struct OwnClaim {
     /// For which t.
     pub quantifier: Quantifier,
     /// Where it stands in the study file.
+    #[serde(skip)]
     pub line: usize,
 }
 

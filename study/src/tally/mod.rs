@@ -17,6 +17,16 @@ pub struct RowCounts {
     pub failures: u64,
 }
 
+impl RowCounts {
+    /// Adds the counts of other trials.
+    pub fn plus(&mut self, other: &Self) {
+        self.trials += other.trials;
+        self.refuting += other.refuting;
+        self.confirming += other.confirming;
+        self.failures += other.failures;
+    }
+}
+
 /// Counts for every row of a cell, in the order of [`crate::rows::rows`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally(pub Vec<RowCounts>);
@@ -60,10 +70,7 @@ impl Tally {
     pub fn plus(&mut self, other: &Self) {
         assert_eq!(self.0.len(), other.0.len(), "tallies of one cell have the same rows");
         for (sum, row) in self.0.iter_mut().zip(&other.0) {
-            sum.trials += row.trials;
-            sum.refuting += row.refuting;
-            sum.confirming += row.confirming;
-            sum.failures += row.failures;
+            sum.plus(row);
         }
     }
 

@@ -36,7 +36,7 @@ fn figure(analysis: &Analysis, prior: usize, shown: &Shown<'_>) -> Option<Figure
         .iter()
         .filter(|row| row.prior as usize == prior && row.coverage.is_some() && row.among == "all")
         .filter(|row| row.claim == shown.claim && row.design == shown.design)
-        .filter(|row| row.at.as_deref() == shown.at && row.t.is_some() && !row.exploratory)
+        .filter(|row| row.at.as_deref() == shown.at && row.t.is_some() && row.is_planned())
         .collect();
     // A coverage at a single t is a number, not a curve.
     let checkpoints: BTreeSet<Option<u32>> = rows.iter().map(|row| row.t).collect();

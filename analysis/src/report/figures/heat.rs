@@ -51,7 +51,7 @@ fn figure(
         .verdicts
         .iter()
         .filter(|row| row.prior as usize == prior && row.delta == Some(delta))
-        .filter(|row| row.among == "all" && !row.exploratory && row.t.is_some() && row.n.is_some())
+        .filter(|row| row.among == "all" && row.is_planned() && row.t.is_some() && row.n.is_some())
         .filter(|row| of(row))
         .collect();
     let functions: BTreeSet<u64> = rows.iter().filter_map(|row| row.n).collect();

@@ -65,7 +65,8 @@ fn table(
         .axes
         .iter()
         .filter(|(name, value)| {
-            name != "t" && name != "claim" && !varies(name) && *value != AxisValue::Null
+            let implied = name == "exploratory" && value.label() == "no";
+            name != "t" && name != "claim" && !varies(name) && *value != AxisValue::Null && !implied
         })
         .map(|(name, value)| format!("{name} = {}", value.label()))
         .collect();
@@ -106,6 +107,10 @@ pub(crate) fn axes(row: &VerdictRow) -> Vec<(String, AxisValue)> {
     let integer = |value: Option<u64>| {
         value.map_or(AxisValue::Null, |value| AxisValue::Integer(value.cast_signed()))
     };
+    let counted = row.family.as_deref().map(|family| &family[..12.min(family.len())]);
+    axes.push(("family".to_owned(), text(counted)));
+    let exploratory = if row.exploratory { "yes" } else { "no" };
+    axes.push(("exploratory".to_owned(), text(Some(exploratory))));
     axes.push(("N".to_owned(), integer(row.n)));
     axes.push(("delta".to_owned(), number(row.delta)));
     axes.push(("required".to_owned(), number(row.required)));

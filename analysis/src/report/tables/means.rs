@@ -27,7 +27,7 @@ pub(super) fn table(analysis: &Analysis) -> Table {
     for row in analysis.verdicts.iter().filter(|row| row.mean.is_some()) {
         let mean = row.mean.zip(row.mean_se);
         table.push(vec![
-            Cell::text(row.claim.as_str()),
+            Cell::text(row.name()),
             text(row.constants.as_deref()),
             text(row.at.as_deref()),
             text(Some(&row.design)),

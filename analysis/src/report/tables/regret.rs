@@ -32,7 +32,7 @@ pub(super) fn table(analysis: &Analysis) -> Table {
     for row in analysis.verdicts.iter().filter(|row| row.bound.is_some()) {
         let coverage = row.coverage.zip(row.coverage_se());
         table.push(vec![
-            Cell::text(row.claim.as_str()),
+            Cell::text(row.name()),
             text(row.constants.as_deref()),
             text(row.policy_constants.as_deref()),
             Cell::Integer(row.prior.into()),

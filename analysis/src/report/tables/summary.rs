@@ -7,7 +7,7 @@ use crate::Analysis;
 use crate::tables::{Align, Cell, Column, Table};
 use crate::verdicts::{Kind, VerdictRow};
 
-type Key<'a> = (usize, &'a str, Option<&'a str>, Option<&'a str>, bool);
+type Key<'a> = (usize, String, Option<&'a str>, Option<&'a str>);
 
 pub(super) fn tables(analysis: &Analysis) -> Vec<Table> {
     let own = "Verdicts by claim and form of the constants, over all cells, t and δ, for statements under their own \
@@ -38,7 +38,7 @@ fn table(analysis: &Analysis, id: &str, caption: &str, kind: Kind) -> Table {
     let rows: Vec<&VerdictRow> =
         analysis.verdicts.iter().filter(|row| row.kind() == kind).collect();
     for (key, rows) in groups(&rows) {
-        let (_, claim, constants, at, exploratory) = key;
+        let (_, name, constants, at) = key;
         let count = |verdict: &str| size(rows.iter().filter(|row| row.verdict == verdict).count());
         let gap = |row: &VerdictRow| row.coverage.zip(row.required).map_or(1.0, |(c, r)| c - r);
         let lowest = rows
@@ -48,7 +48,6 @@ fn table(analysis: &Analysis, id: &str, caption: &str, kind: Kind) -> Table {
         let coverage = lowest.and_then(|row| {
             Some(Cell::Estimate { value: row.coverage?, error: row.coverage_se()? })
         });
-        let name = if exploratory { format!("{claim} (exploratory)") } else { claim.to_owned() };
         let mut cells = vec![Cell::text(name), text(constants)];
         cells.extend(shows_point.then(|| text(at)));
         cells.extend([
@@ -74,7 +73,7 @@ fn groups<'a>(verdicts: &[&'a VerdictRow]) -> BTreeMap<Key<'a>, Vec<&'a VerdictR
             seen.push(claim);
             seen.len() - 1
         });
-        let key = (place, claim, row.constants.as_deref(), row.at.as_deref(), row.exploratory);
+        let key = (place, row.name(), row.constants.as_deref(), row.at.as_deref());
         groups.entry(key).or_default().push(row);
     }
     groups

@@ -121,7 +121,7 @@ function showClaims(claims) {
     ["refuted", "confirmed", "open"].forEach((word, place) => {
       stack.children[place].style.flexGrow = claim[word];
     });
-    counts.textContent = text;
+    counts.textContent = text + (claim.exploratory > 0 ? " (" + claim.exploratory + " exploratory)" : "");
     const worst = claim.worst;
     if (!worst) return;
     entry.dataset.view = worst.view;

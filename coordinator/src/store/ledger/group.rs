@@ -51,11 +51,11 @@ impl Group<'_> {
     /// Puts a study, or what has changed of one.
     pub(in crate::store) async fn put_study(&mut self, study: &StoredStudy) -> Result<(), Error> {
         let rows = self.rows(
-            "INSERT INTO studies (id, file_name, text, state, reason, sealed, checksum) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7) \
+            "INSERT INTO studies (id, file_name, text, state, reason, sealed, earlier, checksum) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
              ON CONFLICT (id) DO UPDATE SET file_name = excluded.file_name, text = excluded.text, \
                  state = excluded.state, reason = excluded.reason, sealed = excluded.sealed, \
-                 checksum = excluded.checksum \
+                 earlier = excluded.earlier, checksum = excluded.checksum \
              RETURNING number",
             values![
                 &study.id.0[..],
@@ -64,6 +64,7 @@ impl Group<'_> {
                 study.state.name(),
                 study.reason.as_str(),
                 study.sealed.map(|digest| digest.to_vec()),
+                study.earlier.as_str(),
                 body::checksum(&body::Study::from(study)).to_vec(),
             ],
         );

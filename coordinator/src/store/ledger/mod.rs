@@ -321,6 +321,7 @@ fn study(row: &Row, files: &[Row]) -> Sql<(StoredStudy, Vec<u8>)> {
             Some(_) => Some(bytes32(row, "sealed")?),
             None => None,
         },
+        earlier: row.get("earlier")?,
     };
     Ok((study, row.get("checksum")?))
 }

@@ -10,7 +10,10 @@ use super::sql::Sql;
 use crate::store::error::Error;
 use crate::store::location::Postgres;
 
-const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/postgres/1.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../migrations/postgres/1.sql"),
+    include_str!("../../../migrations/postgres/2.sql"),
+];
 
 /// Whoever migrates holds this lock; the number means nothing.
 const MIGRATING: i64 = 0x7265_6772_6574_7461;

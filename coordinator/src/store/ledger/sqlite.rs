@@ -11,9 +11,10 @@ use sqlx::{Connection as _, SqliteConnection, query_scalar, raw_sql};
 use super::sql::{Connection, Sql};
 use crate::store::error::Error;
 
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../../../migrations/sqlite/1.sql"),
     include_str!("../../../migrations/sqlite/2.sql"),
+    include_str!("../../../migrations/sqlite/3.sql"),
 ];
 
 /// Older versions can lose a transaction when a checkpoint and a reset of the WAL collide.

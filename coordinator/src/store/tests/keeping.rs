@@ -49,6 +49,8 @@ async fn studies_files_deaths_and_checks_come_back(home: Home) {
     store.put_study(STUDY, "a.toml", "old", &[]).await.unwrap();
     store.set_state(STUDY, State::Cancelled, "by the user").await.unwrap();
     let files = [("points.csv".to_owned(), digest)];
+    let earlier = "what was tested before".to_owned();
+    store.put_study_after(STUDY, "a.toml", "changed", &files, earlier.clone()).await.unwrap();
     store.put_study(STUDY, "a.toml", "grown", &files).await.unwrap();
     store.set_state(STUDY, State::Alarmed, "w1 and w2 disagree").await.unwrap();
     let mut death =
@@ -70,6 +72,7 @@ async fn studies_files_deaths_and_checks_come_back(home: Home) {
         state: State::Alarmed,
         reason: "w1 and w2 disagree".to_owned(),
         sealed: None,
+        earlier,
     };
     assert_eq!(recovered.studies, [study]);
     assert_eq!(store.studies().await.unwrap(), recovered.studies);

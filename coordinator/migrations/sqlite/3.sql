@@ -1,0 +1,4 @@
+-- The families of claims that a study had before it was changed.
+ALTER TABLE studies ADD COLUMN earlier TEXT NOT NULL DEFAULT '';
+
+PRAGMA user_version = 3;
