@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use analysis::dataset::{Reader, Selection, Source, merge, select};
-use analysis::seal::Detail as Recorded;
+use analysis::seal::{Detail as Recorded, Lock};
 use analysis::{CellDescription, Count, Manifest, PriorSummary, Rho, Scalar, Sealing, Shape};
 use anyhow::{Context, bail};
 use coordinator::server::{CellResults, Handle, Results, decode};
 use coordinator::store::{Held, StoredShard};
+use study::folder::{MANIFEST, STUDY};
 use study::plan::{Detail, Plan, PlannedPrior};
 use study::rows::rows;
 use study::{Batch, CellId, StudyId};
@@ -21,12 +22,13 @@ use crate::disk;
 pub(crate) async fn seal(
     handle: &Handle,
     study: StudyId,
+    text: &str,
     priors: Vec<PriorSummary>,
     out: &Path,
 ) -> anyhow::Result<Manifest> {
     let results = results(handle, study).await?;
     let plan = Arc::clone(&results.plan);
-    let manifest = dataset(handle, results, priors, out).await?;
+    let manifest = dataset(handle, results, text, priors, out).await?;
     finish(handle, &plan, &manifest).await?;
     Ok(manifest)
 }
@@ -41,13 +43,16 @@ pub(crate) async fn results(handle: &Handle, study: StudyId) -> anyhow::Result<R
 pub(crate) async fn dataset(
     handle: &Handle,
     results: Results,
+    text: &str,
     priors: Vec<PriorSummary>,
     out: &Path,
 ) -> anyhow::Result<Manifest> {
     analysis::seal::recover(out)?;
-    if results.live().next().is_none() && out.join("manifest.json").exists() {
+    if results.live().next().is_none() && out.join(MANIFEST).exists() {
         let manifest = Manifest::read(out)?;
         if is_whole(&results, &manifest) {
+            // What is not of the plan, such as a comment, may have changed.
+            Lock::take(out)?.put(STUDY, text.as_bytes())?;
             return Ok(manifest);
         }
     }
@@ -56,8 +61,9 @@ pub(crate) async fn dataset(
         let payload = reader.read(frame)?.next().context("a frame has one payload")??;
         Ok(decode(cell, &payload)?)
     };
-    let folder = out.to_path_buf();
-    let sealed = tokio::task::spawn_blocking(move || write(&results, read, &priors, &folder));
+    let (folder, text) = (out.to_path_buf(), text.to_owned());
+    let sealed =
+        tokio::task::spawn_blocking(move || write(&results, read, &text, &priors, &folder));
     sealed.await.context("sealing stopped")?
 }
 
@@ -94,10 +100,11 @@ fn family(plan: &Plan) -> analysis::manifest::Family {
     }
 }
 
-/// Seals results into a folder; `read` gives the batch of a shard of one frame.
+/// Seals results and the text of their study into a folder; `read` gives the batch of a shard of one frame.
 pub(crate) fn write(
     results: &Results,
     mut read: impl FnMut(CellId, &StoredShard) -> anyhow::Result<Batch>,
+    text: &str,
     priors: &[PriorSummary],
     out: &Path,
 ) -> anyhow::Result<Manifest> {
@@ -116,6 +123,7 @@ pub(crate) fn write(
         family: family(plan),
         cells: &cells,
         priors,
+        file: text,
         out,
         shape: Shape::default(),
     };

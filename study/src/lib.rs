@@ -5,6 +5,7 @@ pub mod batch;
 pub mod cell;
 mod digest;
 pub mod file;
+pub mod folder;
 mod id;
 pub mod plan;
 pub mod prior;

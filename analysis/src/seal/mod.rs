@@ -6,6 +6,7 @@
 
 mod error;
 mod groups;
+mod lock;
 mod priors;
 mod swap;
 
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
+use study::folder::STUDY;
 use study::{Batch, CellId};
 
 use crate::census::Census;
@@ -25,6 +27,7 @@ use crate::parquet::{self, FileError, Shape, Sink};
 use crate::schema::{self, Type};
 
 pub use error::Error;
+pub use lock::Lock;
 pub use swap::{Staging, recover};
 
 use groups::Groups;
@@ -78,7 +81,9 @@ pub struct Sealing<'a> {
     pub cells: &'a [CellDescription],
     /// Every prior.
     pub priors: &'a [PriorSummary],
-    /// The folder. One process at a time may seal into it.
+    /// The text of the study file, which is kept beside the records.
+    pub file: &'a str,
+    /// The folder.
     pub out: &'a Path,
     /// Row groups and files.
     pub shape: Shape,
@@ -102,7 +107,7 @@ fn write(
 ) -> Result<Manifest, Error> {
     let swept = schema::swept(sealing.cells)?;
     let columns = schema::columns(&swept);
-    let staging = Staging::create(sealing.out)?;
+    let staging = Staging::create(&Lock::take(sealing.out)?)?;
     let mut census = Census::default();
     let mut files = Vec::new();
     let groups = Groups::new(sealing, &swept, batches, &mut census);
@@ -117,6 +122,7 @@ fn write(
     files.push(priors::write_domain(&staging, sealing.priors, sealing.shape.rows)?);
     files.push(write_text(&staging, "priors.json", &priors::text(sealing.priors))?);
     files.push(write_text(&staging, "codebook.csv", &codebook::text(&columns))?);
+    write_text(&staging, STUDY, sealing.file)?;
     let manifest = manifest(sealing, &census, files);
     write_text(&staging, manifest::NAME, &manifest.text())?;
     staging.publish()?;

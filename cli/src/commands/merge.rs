@@ -62,8 +62,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let priors = super::run::priors(&gathered.loaded)?;
     analysis::seal::recover(out)?;
-    let manifest = sealing::write(&gathered.results, gathered.reader(), &priors, out)?;
-    outcome::keep_study_file(&gathered.loaded, out)?;
+    let text = &gathered.loaded.definition.text;
+    let manifest = sealing::write(&gathered.results, gathered.reader(), text, &priors, out)?;
     let output = Output { quiet: arguments.quiet, json: arguments.json };
     outcome::show(&manifest, out, began.elapsed(), output, &mut |_| {})
 }

@@ -268,10 +268,8 @@ impl Run<'_> {
         let sealed = match outcome {
             Ok(Outcome::Complete) => {
                 self.say("sealing ...");
-                let sealed = sealing::seal(&handle, study, priors, self.out).await;
-                sealed.and_then(|manifest| {
-                    outcome::keep_study_file(self.loaded, self.out).map(|()| manifest)
-                })
+                let text = &self.loaded.definition.text;
+                sealing::seal(&handle, study, text, priors, self.out).await
             }
             Ok(outcome) => Err(CheckFailed(outcome.to_string()).into()),
             Err(error) => Err(error),
@@ -327,7 +325,7 @@ impl Run<'_> {
                 coordinator: format!("http://{address}"),
                 token: Some(Secret::new(token.reveal())),
                 name: format!("local-{number}"),
-                cache: ledger(self.out).join("cache"),
+                cache: Some(ledger(self.out).join("cache")),
                 memory: memory_limit()?,
                 grace: GRACE,
                 ..client::Config::default()

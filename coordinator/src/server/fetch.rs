@@ -1,12 +1,16 @@
 //! A sealed dataset as a stream of chunks.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, ready};
 use proto::limits::MAX_CHUNK_BYTES;
 use proto::v1::ResultChunk;
 use study::StudyId;
+use study::folder::Moment;
+use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -16,6 +20,11 @@ use crate::store::names;
 
 /// Chunks that wait for a slow receiver.
 const AHEAD: usize = 4;
+
+/// How long a dataset that is being replaced is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Where sealed datasets are.
 pub trait Datasets: Send + Sync {
@@ -43,16 +52,39 @@ pub(super) fn chunks(folder: PathBuf) -> impl Stream<Item = Result<ResultChunk, 
 type Chunks = mpsc::Sender<Result<ResultChunk, Status>>;
 
 async fn send_all(folder: &Path, chunks: &Chunks) -> Result<(), Status> {
-    let names = names(folder).map_err(|error| unreadable(&error))?;
-    for name in names {
-        send(folder, name, chunks).await?;
+    for (name, file) in open(folder).await? {
+        send(name, file, chunks).await?;
     }
     Ok(())
 }
 
-async fn send(folder: &Path, name: String, chunks: &Chunks) -> Result<(), Status> {
-    let file = tokio::fs::File::open(folder.join(&name)).await;
-    let mut file = file.map_err(|error| unreadable(&error))?;
+/// Opens all files of the dataset, so that they are of one even where another takes its place meanwhile.
+async fn open(folder: &Path) -> Result<Vec<(String, File)>, Status> {
+    let began = Instant::now();
+    loop {
+        let folder = folder.to_owned();
+        let opened = tokio::task::spawn_blocking(move || {
+            let before = Moment::of(&folder);
+            let open = |name: String| Ok((name.clone(), std::fs::File::open(folder.join(name))?));
+            let opened: io::Result<Vec<_>> =
+                names(&folder).and_then(|names| names.into_iter().map(open).collect());
+            before.lasts(&folder).then_some(opened)
+        });
+        let opened = opened.await.map_err(|error| unreadable(&io::Error::other(error)))?;
+        if let Some(opened) = opened {
+            let opened = opened.map_err(|error| unreadable(&error))?;
+            return Ok(opened.into_iter().map(|(name, file)| (name, file.into())).collect());
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(Status::unavailable(
+                "the dataset is being replaced; try again in a moment",
+            ));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn send(name: String, mut file: File, chunks: &Chunks) -> Result<(), Status> {
     loop {
         let mut data = Vec::with_capacity(MAX_CHUNK_BYTES);
         let mut rest = (&mut file).take(MAX_CHUNK_BYTES as u64);
@@ -65,6 +97,6 @@ async fn send(folder: &Path, name: String, chunks: &Chunks) -> Result<(), Status
     }
 }
 
-fn unreadable(error: &std::io::Error) -> Status {
+fn unreadable(error: &io::Error) -> Status {
     Status::internal(format!("the dataset cannot be read: {error}"))
 }
