@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use analysis::Manifest;
+use analysis::manifest::{self, Manifest};
 use analysis::seal::{Lock, Staging};
 use anyhow::{Context, bail};
 use clap::Args;
@@ -145,10 +145,7 @@ async fn find(place: &Bucket) -> anyhow::Result<Stored> {
 /// A dataset whose folder was copied: its manifest says what has to be there.
 async fn copied(place: &Bucket, text: &[u8]) -> anyhow::Result<Stored> {
     let at = place.join(MANIFEST).to_string();
-    let manifest = Manifest::parse(text, at.into()).map_err(|error| {
-        let (said, mismatch) = (error.to_string(), error.is_mismatch());
-        if mismatch { anyhow::Error::from(CheckFailed(said)) } else { BadInput(said).into() }
-    })?;
+    let manifest = Manifest::parse(text, at.into()).map_err(unusable)?;
     let whole = |name: &str, bytes: &[u8]| Entry {
         digest: blake3::hash(bytes),
         bytes: bytes.len() as u64,
@@ -173,6 +170,19 @@ async fn copied(place: &Bucket, text: &[u8]) -> anyhow::Result<Stored> {
     Ok(Stored::fixed(place, Index(files)))
 }
 
+/// The manifest of a dataset's folder.
+pub(crate) fn manifest(folder: &Path) -> anyhow::Result<Manifest> {
+    Manifest::read(folder).map_err(unusable)
+}
+
+fn unusable(error: manifest::Error) -> anyhow::Error {
+    if error.is_mismatch() {
+        CheckFailed(error.to_string()).into()
+    } else {
+        BadInput(error.to_string()).into()
+    }
+}
+
 /// What is another than sealed is a failed check; all else the user can see to.
 fn refused(error: &Error) -> anyhow::Error {
     match error {
@@ -187,7 +197,7 @@ pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
     if is_same(dataset, out, "") {
         return Ok(());
     }
-    let wanted = Manifest::read(dataset)?;
+    let wanted = manifest(dataset)?;
     let lock = Lock::take(out).map_err(|error| BadInput(error.to_string()))?;
     let held = Manifest::read(out).ok();
     let is_run = out.join(".regretta").exists();

@@ -8,12 +8,12 @@ use analysis::pass::Extent;
 use analysis::report::Report;
 use analysis::seal::recover;
 use analysis::tables::{Table, terminal};
-use analysis::{Analysis, Error, Manifest};
+use analysis::{Analysis, Error};
 use theory::Delta;
 
 use super::expect::{Expectation, check};
 use crate::exit::{BadInput, CheckFailed};
-use crate::place::{Place, Reading, Source, folder, lay_out};
+use crate::place::{Place, Reading, Source, folder, lay_out, manifest};
 
 /// Analyse a dataset: verdicts on every claim, rates, tables, figures, report
 ///
@@ -109,7 +109,7 @@ fn out(arguments: &Arguments, dataset: PathBuf) -> anyhow::Result<PathBuf> {
     let out = match (&arguments.out, &arguments.source.dir) {
         (Some(out), _) => out.clone(),
         (None, Place::Folder(_)) => return Ok(dataset),
-        (None, Place::Store(_)) => Path::new("results").join(Manifest::read(&dataset)?.name),
+        (None, Place::Store(_)) => Path::new("results").join(manifest(&dataset)?.name),
     };
     lay_out(&dataset, &out)?;
     Ok(out)

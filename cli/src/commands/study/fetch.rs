@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 
-use analysis::Manifest;
 use analysis::seal::{Lock, Staging};
 use anyhow::bail;
 use proto::convert::{ResultPart, study_bytes};
@@ -13,6 +12,7 @@ use super::Common;
 use super::client::{broken, find, refused};
 use crate::commands::print;
 use crate::exit::{BadInput, CheckFailed};
+use crate::place::manifest;
 
 /// Downloads into a folder beside the dataset that is there, so that neither a broken download nor half of one is
 /// ever taken for a dataset.
@@ -29,7 +29,7 @@ pub(super) async fn fetch(
     }
     let mut client = common.client().await?;
     let id = find(&mut client, wanted).await?;
-    if held && Manifest::read(out)?.study_digest != id.hex() {
+    if held && manifest(out)?.study_digest != id.hex() {
         let refused = "holds a dataset of another study; choose another --out";
         bail!(BadInput(format!("{} {refused}", out.display())));
     }
