@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use analysis::dataset::steadily;
 use analysis::manifest::{self, Manifest};
 use analysis::seal::{Lock, Staging};
 use anyhow::{Context, bail};
@@ -197,13 +198,23 @@ pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
     if is_same(dataset, out, "") {
         return Ok(());
     }
-    let wanted = manifest(dataset)?;
     let lock = Lock::take(out).map_err(|error| BadInput(error.to_string()))?;
+    let staged = steadily(dataset, || stage(dataset, out, &lock));
+    let staged = staged.map_err(|error| match error.downcast::<analysis::dataset::Error>() {
+        Ok(error) => BadInput(error.to_string()).into(),
+        Err(error) => error,
+    })?;
+    Ok(staged.map_or(Ok(()), |staging| staging.publish_with(&lock))?)
+}
+
+/// The dataset on its way to a folder, unless it is there.
+fn stage(dataset: &Path, out: &Path, lock: &Lock) -> anyhow::Result<Option<Staging>> {
+    let wanted = manifest(dataset)?;
     let held = Manifest::read(out).ok();
     let is_run = out.join(".regretta").exists();
     let linked = || wanted.files.iter().all(|file| is_same(dataset, out, &file.name));
     if held.as_ref() == Some(&wanted) && (is_run || linked()) {
-        return Ok(());
+        return Ok(None);
     }
     if let Some(held) = held.as_ref().filter(|held| held.study_digest != wanted.study_digest) {
         bail!(BadInput(format!(
@@ -228,11 +239,11 @@ pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
             out.display()
         )));
     }
-    let staging = Staging::create(&lock)?;
+    let staging = Staging::create(lock)?;
     names(&wanted)
         .try_for_each(|name| link(&dataset.join(name), &staging.path(name)))
         .with_context(|| format!("cannot put the dataset into {}", out.display()))?;
-    Ok(staging.publish_with(&lock)?)
+    Ok(Some(staging))
 }
 
 /// All files of a dataset, the manifest last.

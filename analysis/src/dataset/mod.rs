@@ -26,7 +26,7 @@ pub use merge::merge;
 pub use opened::{DataCell, Dataset, Mismatch};
 pub use reader::Reader;
 pub use select::{Selection, select};
-pub(crate) use steady::steadily;
+pub use steady::steadily;
 pub use verify::verify;
 
 /// What an iterator over records that come from elsewhere may fail with.

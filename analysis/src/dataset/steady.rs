@@ -15,10 +15,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// What is read of a folder while nobody replaces its dataset. Where somebody does, it is read again for a
 /// moment, and its failure is then that of a dataset that is being replaced.
-pub(crate) fn steadily<T, E: From<Error>>(
-    dir: &Path,
-    read: impl FnMut() -> Result<T, E>,
-) -> Result<T, E> {
+pub fn steadily<T, E: From<Error>>(dir: &Path, read: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     within(PATIENCE, dir, read)
 }
 

@@ -100,3 +100,40 @@ async fn send(name: String, mut file: File, chunks: &Chunks) -> Result<(), Statu
 fn unreadable(error: &io::Error) -> Status {
     Status::internal(format!("the dataset cannot be read: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use study::folder::{MANIFEST, REPLACING};
+
+    use super::*;
+
+    /// The records are new and the manifest is old, until a writer has moved that too.
+    #[tokio::test]
+    async fn a_dataset_that_is_being_replaced_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("records")).unwrap();
+        fs::create_dir(at(REPLACING)).unwrap();
+        fs::write(at("records/part-00000.parquet"), "new").unwrap();
+        fs::write(at(MANIFEST), "old").unwrap();
+        fs::write(at("report.html"), "no part of it").unwrap();
+        let moved = at(REPLACING).join(MANIFEST);
+        fs::write(&moved, "new").unwrap();
+        let (chunks, mut stream) = mpsc::channel(AHEAD);
+        let path = folder.path().to_owned();
+        let sent = tokio::spawn(async move { send_all(&path, &chunks).await });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(stream.try_recv().is_err(), "nothing is sent of two datasets");
+        fs::rename(moved, at(MANIFEST)).unwrap();
+        let mut names = Vec::new();
+        while let Some(chunk) = stream.recv().await {
+            let ResultChunk { name, data, last } = chunk.unwrap();
+            assert_eq!((&data[..], last), (&b"new"[..], true), "{name}");
+            names.push(name);
+        }
+        sent.await.unwrap().unwrap();
+        assert_eq!(names, [MANIFEST, "records/part-00000.parquet"]);
+    }
+}
