@@ -7,7 +7,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::swap;
+use study::folder::REPLACING;
+
+use super::swap::{self, REPLACED};
 use crate::parquet::FileError;
 
 /// The file that is locked. It stays; only the lock on it counts.
@@ -34,6 +36,9 @@ impl Lock {
 
     fn within(folder: &Path, patience: Duration) -> Result<Self, FileError> {
         std::fs::create_dir_all(folder).map_err(FileError::io("create", folder))?;
+        for name in [NAME, REPLACING, REPLACED] {
+            refuse_link(&folder.join(name))?;
+        }
         let path = folder.join(NAME);
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(false).open(&path);
@@ -59,6 +64,9 @@ impl Lock {
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), FileError> {
         let path = self.folder.join(name);
         let parent = path.parent().unwrap_or(&self.folder);
+        if parent != self.folder {
+            refuse_link(parent)?;
+        }
         std::fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
         let beside = parent.join(format!(".{}.tmp", swap::unique()));
         // Nothing that somebody put there under this name is written to or through.
@@ -75,6 +83,15 @@ impl Lock {
     }
 }
 
+/// Refuses what leads out of the folder: it may be a stranger's.
+fn refuse_link(path: &Path) -> Result<(), FileError> {
+    if !path.is_symlink() {
+        return Ok(());
+    }
+    let reason = "it is a symbolic link; put a folder or nothing in its place";
+    Err(FileError::io("write to", path)(io::Error::new(io::ErrorKind::InvalidInput, reason)))
+}
+
 impl Drop for Lock {
     /// A program that is being started shares the lock until it runs; closing the file alone would leave it held.
     fn drop(&mut self) {
@@ -85,6 +102,8 @@ impl Drop for Lock {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -101,5 +120,29 @@ mod tests {
             drop(first);
             second.join().unwrap().unwrap();
         });
+    }
+
+    #[test]
+    fn links_lead_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let (out, home) = (folder.path().join("out"), folder.path().join("home"));
+        std::fs::create_dir_all(home.join("records")).unwrap();
+        std::fs::create_dir(&out).unwrap();
+        for name in [NAME, REPLACING, REPLACED] {
+            symlink(&home, out.join(name)).unwrap();
+            assert!(Lock::take(&out).unwrap_err().to_string().contains("symbolic link"));
+            std::fs::remove_file(out.join(name)).unwrap();
+        }
+        symlink(&home, out.join("tables")).unwrap();
+        symlink(home.join(".profile"), out.join("report.html")).unwrap();
+        let lock = Lock::take(&out).unwrap();
+        assert!(lock.put("tables/summary.csv", b"1").is_err());
+        lock.put("report.html", b"1").unwrap();
+        assert_eq!(std::fs::read(out.join("report.html")).unwrap(), b"1");
+        lock.put("figures/a.csv", b"1").unwrap();
+        let left = |folder: &Path| std::fs::read_dir(folder).unwrap().count();
+        assert_eq!((left(&home), left(&home.join("records"))), (1, 0));
+        // The lock, a link, two files in their places, and no others.
+        assert_eq!((left(&out), left(&out.join("figures"))), (4, 1));
     }
 }

@@ -23,7 +23,7 @@ use crate::manifest::{self, Manifest};
 use crate::parquet::FileError;
 
 const STAGED: &str = "sealing.tmp";
-const REPLACED: &str = "sealing.old";
+pub(super) const REPLACED: &str = "sealing.old";
 
 /// A dataset that is being written. It is removed unless it is published.
 #[derive(Debug)]
