@@ -99,6 +99,10 @@ impl Analysis {
     /// Analyses the dataset of a folder, at further deltas too. An analysis for verdicts alone has no rates
     /// and no comparisons, and its records no series.
     pub fn of(dir: &Path, further: &[Delta], extent: Extent) -> Result<Self, Error> {
+        dataset::steadily(dir, || Self::of_steady(dir, further, extent))
+    }
+
+    fn of_steady(dir: &Path, further: &[Delta], extent: Extent) -> Result<Self, Error> {
         let dataset = Dataset::open(dir)?;
         let further: Vec<Delta> = further
             .iter()
@@ -149,7 +153,9 @@ impl Analysis {
             let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
             return Err(Error::NotTested { claim: claim.to_owned(), near });
         }
-        Ok(pass::worst(&self.dataset, claim, count)?)
+        let found = pass::worst(&self.dataset, claim, count);
+        self.dataset.confirm()?;
+        Ok(found?)
     }
 
     /// The line of `[grid]` with further deltas, where some cells would need trials of their own.

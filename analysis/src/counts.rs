@@ -3,6 +3,7 @@
 //! Studies with `detail = "summary"` keep few records; their verdicts stand on these counts.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::path::Path;
 
 use polars::prelude::{DataFrame, PolarsResult};
@@ -120,12 +121,13 @@ pub(crate) fn write<E: From<FileError>>(
     parquet::write(path, NAME, &columns, frames)
 }
 
-/// The counts of a file whose bytes are known to be good.
+/// The counts of an open file whose bytes are known to be good.
 pub(crate) fn read(
+    file: File,
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<Count, FileError>> + use<>, FileError> {
     let path = path.to_owned();
-    let frames = Frames::open(&path, &columns())?;
+    let frames = Frames::of(file, &path, &columns())?;
     let rows = move |frame: Result<DataFrame, FileError>| {
         let counts =
             frame.and_then(|frame| of_frame(&frame).map_err(FileError::parquet("read", &path)));

@@ -4,10 +4,11 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
 use study::cell::{Estimator, Ground, Policy, PolicyConstants, Training};
-use study::{Batch, Cell, Failure, Record};
+use study::{Batch, Cell, CellId, Failure, Record};
 use theory::measurement::{AtTau, Deviation};
 use theory::{Delta, Measurement};
 
+use crate::counts::Count;
 use crate::description::{CellDescription, PriorSummary, Rho, Scalar};
 use crate::manifest::Family;
 use crate::parquet::Shape;
@@ -178,8 +179,27 @@ pub(crate) fn sealing<'a>(
         earlier: &[],
         cells,
         priors,
+        file: "",
         out,
         shape: Shape { rows: 16, groups: 2 },
+    }
+}
+
+/// A count of a cell, of so many trials.
+pub(crate) fn count(cell: CellId, trials: u64) -> Count {
+    Count {
+        cell,
+        batch: 0,
+        claim: "lemma1.mean".into(),
+        constants: None,
+        at: None,
+        t: 5,
+        delta: 0.1,
+        budget: 0.05,
+        trials,
+        refuting: 0,
+        confirming: 0,
+        failures: 0,
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::Path;
 
-use analysis::Manifest;
 use anyhow::Context;
 use coordinator::server::Contents;
 use coordinator::store;
@@ -13,7 +12,7 @@ use study::plan::Plan;
 
 use crate::commands::plan::ledger;
 use crate::exit::BadInput;
-use crate::text;
+use crate::{place, text};
 
 /// What a run would find.
 #[derive(Clone, Debug, Serialize)]
@@ -78,7 +77,7 @@ pub(crate) fn look(out: &Path, plan: &Plan) -> anyhow::Result<Option<Existing>> 
     }
     existing.trials_left = existing.trials_left.saturating_sub(existing.trials_reused.into());
     if out.join("manifest.json").exists() {
-        existing.sealed = Some(Manifest::read(out)?.digest);
+        existing.sealed = Some(place::manifest(out)?.digest);
     }
     Ok(Some(existing))
 }

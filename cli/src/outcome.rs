@@ -54,7 +54,7 @@ pub(crate) fn show(
     }
     let analysed = Analysis::of(out, &[], Extent::All).map_err(analyze::refused)?;
     let written = analysis::report::Report::new(&analysed);
-    written.write(out).map_err(analyze::refused)?;
+    written.write().map_err(analyze::refused)?;
     let count = |verdict: &str| {
         analysed.verdicts.iter().filter(|row| row.is_tested() && row.verdict == verdict).count()
     };

@@ -5,11 +5,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use analysis::Manifest;
+use analysis::dataset::steadily;
+use analysis::manifest::{self, Manifest};
+use analysis::seal::{Lock, Staging};
 use anyhow::{Context, bail};
 use clap::Args;
 use coordinator::store::dataset::{self, Entry, Index, Stored};
 use coordinator::store::{Bucket, Error};
+use study::folder::{MANIFEST, STUDY};
 
 use crate::exit::{BadInput, CheckFailed};
 use crate::{disk, text};
@@ -127,7 +130,7 @@ async fn find(place: &Bucket) -> anyhow::Result<Stored> {
     if let Some(stored) = dataset::look(place).await.map_err(|error| refused(&error))? {
         return Ok(stored);
     }
-    let at = place.join("manifest.json");
+    let at = place.join(MANIFEST);
     if let Some(manifest) = dataset::read(&at).await.map_err(|error| refused(&error))? {
         return copied(place, &manifest).await;
     }
@@ -142,8 +145,8 @@ async fn find(place: &Bucket) -> anyhow::Result<Stored> {
 
 /// A dataset whose folder was copied: its manifest says what has to be there.
 async fn copied(place: &Bucket, text: &[u8]) -> anyhow::Result<Stored> {
-    let at = place.join("manifest.json").to_string();
-    let manifest = Manifest::parse(text, at.into()).map_err(|error| BadInput(error.to_string()))?;
+    let at = place.join(MANIFEST).to_string();
+    let manifest = Manifest::parse(text, at.into()).map_err(unusable)?;
     let whole = |name: &str, bytes: &[u8]| Entry {
         digest: blake3::hash(bytes),
         bytes: bytes.len() as u64,
@@ -157,16 +160,28 @@ async fn copied(place: &Bucket, text: &[u8]) -> anyhow::Result<Stored> {
         })?;
         files.push(Entry { digest, bytes: file.bytes, name: file.name.clone() });
     }
-    let Some(study) =
-        dataset::read(&place.join("study.toml")).await.map_err(|error| refused(&error))?
+    let Some(study) = dataset::read(&place.join(STUDY)).await.map_err(|error| refused(&error))?
     else {
         bail!(BadInput(format!(
             "{place} has no study.toml: copy the whole folder of the dataset there"
         )));
     };
-    files.push(whole("study.toml", &study));
-    files.push(whole("manifest.json", text));
+    files.push(whole(STUDY, &study));
+    files.push(whole(MANIFEST, text));
     Ok(Stored::fixed(place, Index(files)))
+}
+
+/// The manifest of a dataset's folder.
+pub(crate) fn manifest(folder: &Path) -> anyhow::Result<Manifest> {
+    Manifest::read(folder).map_err(unusable)
+}
+
+fn unusable(error: manifest::Error) -> anyhow::Error {
+    if error.is_mismatch() {
+        CheckFailed(error.to_string()).into()
+    } else {
+        BadInput(error.to_string()).into()
+    }
 }
 
 /// What is another than sealed is a failed check; all else the user can see to.
@@ -183,12 +198,23 @@ pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
     if is_same(dataset, out, "") {
         return Ok(());
     }
-    let wanted = Manifest::read(dataset)?;
+    let lock = Lock::take(out).map_err(|error| BadInput(error.to_string()))?;
+    let staged = steadily(dataset, || stage(dataset, out, &lock));
+    let staged = staged.map_err(|error| match error.downcast::<analysis::dataset::Error>() {
+        Ok(error) => BadInput(error.to_string()).into(),
+        Err(error) => error,
+    })?;
+    Ok(staged.map_or(Ok(()), |staging| staging.publish_with(&lock))?)
+}
+
+/// The dataset on its way to a folder, unless it is there.
+fn stage(dataset: &Path, out: &Path, lock: &Lock) -> anyhow::Result<Option<Staging>> {
+    let wanted = manifest(dataset)?;
     let held = Manifest::read(out).ok();
     let is_run = out.join(".regretta").exists();
     let linked = || wanted.files.iter().all(|file| is_same(dataset, out, &file.name));
     if held.as_ref() == Some(&wanted) && (is_run || linked()) {
-        return Ok(());
+        return Ok(None);
     }
     if let Some(held) = held.as_ref().filter(|held| held.study_digest != wanted.study_digest) {
         bail!(BadInput(format!(
@@ -213,30 +239,26 @@ pub(crate) fn lay_out(dataset: &Path, out: &Path) -> anyhow::Result<()> {
             out.display()
         )));
     }
-    let linked = held.iter().flat_map(|held| names(held).map(|name| out.join(name)));
-    let linked = linked.filter(|path| !path.ends_with("manifest.json"));
-    linked
-        .map(|path| remove(&path))
-        .chain(names(&wanted).map(|name| link(dataset, out, name)))
-        .collect::<std::io::Result<()>>()
-        .with_context(|| format!("cannot put the dataset into {}", out.display()))
+    let staging = Staging::create(lock)?;
+    names(&wanted)
+        .try_for_each(|name| link(&dataset.join(name), &staging.path(name)))
+        .with_context(|| format!("cannot put the dataset into {}", out.display()))?;
+    Ok(Some(staging))
 }
 
 /// All files of a dataset, the manifest last.
 fn names(manifest: &Manifest) -> impl Iterator<Item = &str> {
     let files = manifest.files.iter().map(|file| file.name.as_str());
-    files.chain(["study.toml", "manifest.json"])
+    files.chain([STUDY, MANIFEST])
 }
 
-/// Puts a link to a file in the place of what has its name.
-fn link(dataset: &Path, out: &Path, name: &str) -> std::io::Result<()> {
-    let (from, to) = (std::path::absolute(dataset.join(name))?, out.join(name));
-    std::fs::create_dir_all(to.parent().unwrap_or(out))?;
-    remove(&to)?;
-    match std::fs::hard_link(&from, &to) {
+/// Links a file to where nothing is.
+fn link(from: &Path, to: &Path) -> std::io::Result<()> {
+    let from = std::path::absolute(from)?;
+    match std::fs::hard_link(&from, to) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(error),
         // Across disks there is only the other kind of link.
-        Err(_) => std::os::unix::fs::symlink(&from, &to),
+        Err(_) => std::os::unix::fs::symlink(&from, to),
         Ok(()) => Ok(()),
     }
 }
@@ -246,11 +268,4 @@ fn is_same(one: &Path, other: &Path, name: &str) -> bool {
     let id =
         |folder: &Path| std::fs::metadata(folder.join(name)).map(|file| (file.dev(), file.ino()));
     matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)
-}
-
-fn remove(path: &Path) -> std::io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

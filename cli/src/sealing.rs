@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use analysis::dataset::{Reader, Selection, Source, merge, select};
-use analysis::seal::Detail as Recorded;
+use analysis::seal::{Detail as Recorded, Lock};
 use analysis::{CellDescription, Count, Manifest, PriorSummary, Rho, Scalar, Sealing, Shape};
 use anyhow::{Context, anyhow, bail};
 use coordinator::server::{CellResults, Handle, Results, Unsound};
 use coordinator::store::{Held, StoredShard};
 use study::family::{self, Claims, Family};
+use study::folder::{MANIFEST, STUDY};
 use study::plan::{Detail, Plan, PlannedPrior};
 use study::rows::rows;
 use study::{Batch, StudyId};
@@ -23,12 +24,13 @@ use crate::disk;
 pub(crate) async fn seal(
     handle: &Handle,
     study: StudyId,
+    text: &str,
     priors: Vec<PriorSummary>,
     out: &Path,
 ) -> anyhow::Result<Manifest> {
     let results = results(handle, study).await?;
     let plan = Arc::clone(&results.plan);
-    let manifest = dataset(handle, results, priors, out).await?;
+    let manifest = dataset(handle, results, text, priors, out).await?;
     finish(handle, &plan, &manifest).await?;
     Ok(manifest)
 }
@@ -43,18 +45,21 @@ pub(crate) async fn results(handle: &Handle, study: StudyId) -> anyhow::Result<R
 pub(crate) async fn dataset(
     handle: &Handle,
     results: Results,
+    text: &str,
     priors: Vec<PriorSummary>,
     out: &Path,
 ) -> anyhow::Result<Manifest> {
     analysis::seal::recover(out)?;
-    if results.live().next().is_none() && out.join("manifest.json").exists() {
+    if results.live().next().is_none() && out.join(MANIFEST).exists() {
         let manifest = Manifest::read(out)?;
         if is_whole(&results, &manifest) {
+            // What is not of the plan, such as a comment, may have changed.
+            Lock::take(out)?.put(STUDY, text.as_bytes())?;
             return Ok(manifest);
         }
     }
     let (mut records, mut again) = (handle.records(&results), handle.records(&results));
-    let folder = out.to_path_buf();
+    let (folder, text) = (out.to_path_buf(), text.to_owned());
     let sealed = tokio::task::spawn_blocking(move || {
         // A shard that should have records and has no batch at all is never read.
         let empty = |(_, shard): &(_, &StoredShard)| shard.batches() == 0 && shard.row.records > 0;
@@ -62,7 +67,7 @@ pub(crate) async fn dataset(
             Err(None)
         } else {
             let read = |shard: &StoredShard, at| Ok(records.batch(shard, at)?);
-            write(&results, read, &priors, &folder).map_err(Some)
+            write(&results, read, &text, &priors, &folder).map_err(Some)
         };
         written.map_err(|error| match again.unsound(&results) {
             Ok(lost) if !lost.is_empty() => Lost(lost).into(),
@@ -114,10 +119,11 @@ fn digest(manifest: &Manifest) -> anyhow::Result<[u8; 32]> {
     }
 }
 
-/// Seals results into a folder; `read` gives a batch of a shard by its number.
+/// Seals results and the text of their study into a folder; `read` gives a batch of a shard by its number.
 pub(crate) fn write(
     results: &Results,
     mut read: impl FnMut(&StoredShard, usize) -> anyhow::Result<Batch>,
+    text: &str,
     priors: &[PriorSummary],
     out: &Path,
 ) -> anyhow::Result<Manifest> {
@@ -141,6 +147,7 @@ pub(crate) fn write(
         earlier: &results.earlier,
         cells: &cells,
         priors,
+        file: text,
         out,
         shape: Shape::default(),
     };

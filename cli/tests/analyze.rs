@@ -237,11 +237,13 @@ fn damaged_datasets_are_named() {
     replace("", "");
 
     let manifest = std::fs::read_to_string(bench.path("out/manifest.json")).unwrap();
-    let newer = manifest.replace("\"schema\": 1", "\"schema\": 9");
+    let newer = manifest.replace("\"schema\": 2", "\"schema\": 9");
     std::fs::write(bench.path("out/manifest.json"), newer).unwrap();
     refused(2, &["schema 9"]);
     let wrong = manifest.replace("\"method\": \"random\"", "\"method\": \"known-prior\"");
-    std::fs::write(bench.path("out/manifest.json"), wrong).unwrap();
+    std::fs::write(bench.path("out/manifest.json"), &wrong).unwrap();
+    refused(3, &["manifest.json was changed since it was sealed"]);
+    std::fs::write(bench.path("out/manifest.json"), common::resealed(&wrong)).unwrap();
     refused(3, &["does not describe that cell"]);
     std::fs::remove_file(bench.path("out/manifest.json")).unwrap();
     refused(2, &["holds no dataset"]);

@@ -121,14 +121,37 @@ fn a_changed_manifest_is_found_out() {
         ("\"N\": 60", "\"N\": 61", "does not describe that cell"),
     ] {
         edit(&path, |text| text.replacen(from, to, 1));
+        let said = failure(&bench, 3, &[]);
+        assert!(said.contains("manifest.json was changed since it was sealed"), "{said}");
+        // What somebody changed who knows of the checksum does not fit the rest.
+        edit(&path, common::resealed);
         let said = failure(&bench, 3, &["--recompute", "1%"]);
         assert!(said.contains(expected), "{said}");
         fs::write(&path, &whole).expect("written");
     }
     edit(&path, |text| text.replacen('{', "", 1));
+    assert!(failure(&bench, 3, &[]).contains("was changed since it was sealed"));
+    edit(&path, |_| "not JSON".to_owned());
     assert!(failure(&bench, 2, &[]).contains("is not a manifest"));
     fs::remove_file(&path).expect("removed");
     assert!(failure(&bench, 2, &[]).contains("holds no dataset"));
+}
+
+/// The manifest of an older version is read, and it is said what is missing; a new one without its checksum is not.
+#[test]
+fn a_manifest_without_a_checksum_passes_only_as_an_old_one() {
+    let bench = sealed(&small());
+    let path = bench.path("out/manifest.json");
+    let without = |text: &str| -> String {
+        text.split_inclusive('\n').filter(|line| !line.starts_with("  \"checksum\"")).collect()
+    };
+    edit(&path, without);
+    let said = failure(&bench, 3, &[]);
+    assert!(said.contains("it has no checksum"), "{said}");
+    edit(&path, |text| text.replacen("\"schema\": 2", "\"schema\": 1", 1));
+    let (code, text, errors) = verify(&bench, &[]);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(text.contains("the manifest, of an older version, has no checksum"), "{text}");
 }
 
 /// Records that are sealed well and yet are not what the study gives: those of another seed.
@@ -142,7 +165,7 @@ fn records_that_the_study_does_not_give_are_listed() {
     let old = study::StudyId::new("small", 7);
     let manifest =
         manifest.replace(&old.hex(), &id.hex()).replace(&old.to_string(), &id.to_string());
-    fs::write(bench.path("out/manifest.json"), manifest).expect("written");
+    fs::write(bench.path("out/manifest.json"), common::resealed(&manifest)).expect("written");
     let (code, text, errors) = verify(&bench, &["--recompute", "5%"]);
     assert_eq!(code, Some(3), "{errors}");
     assert!(text.contains("10 trials of 5 cells recomputed: different\n"), "{text}");

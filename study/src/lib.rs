@@ -6,6 +6,7 @@ pub mod cell;
 mod digest;
 pub mod family;
 pub mod file;
+pub mod folder;
 mod id;
 pub mod plan;
 pub mod prior;

@@ -161,7 +161,7 @@ async fn run(folder: &Path, text: &str, workers: usize) -> (f64, u64) {
             coordinator: format!("http://{}", coordinator.address),
             token: Some(Secret::new(token.reveal())),
             name: format!("worker-{number}"),
-            cache: dir.path().join("cache"),
+            cache: Some(dir.path().join("cache")),
             ..client::Config::default()
         };
         tokio::spawn(client::run(config, stop.clone()));

@@ -7,10 +7,12 @@ mod merge;
 mod opened;
 mod reader;
 mod select;
+mod steady;
 mod verify;
 
-use std::io;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
 
 use study::CellId;
 use study::batch::DecodeError;
@@ -24,6 +26,7 @@ pub use merge::merge;
 pub use opened::{DataCell, Dataset, Earlier, Mismatch};
 pub use reader::Reader;
 pub use select::{Selection, select};
+pub use steady::steadily;
 pub use verify::verify;
 
 /// What an iterator over records that come from elsewhere may fail with.
@@ -38,6 +41,17 @@ pub enum Error {
     /// A file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A writer is putting another dataset in its place, or was interrupted at that.
+    #[error(
+        "the dataset in {} is being replaced, or was while it was read: try again in a moment. If nothing is \
+         writing to the folder, its writer was interrupted: run the command again that writes it, which \
+         finishes what was begun",
+        folder.display()
+    )]
+    Replaced {
+        /// The dataset's folder.
+        folder: PathBuf,
+    },
     /// A file of the manifest is not there.
     #[error("{name} is missing from the dataset")]
     Missing {
@@ -108,9 +122,17 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn replaced(folder: &Path) -> Self {
+        Self::Replaced { folder: folder.to_owned() }
+    }
+
     /// Whether the dataset was read and found to be another than its manifest says.
     pub fn is_mismatch(&self) -> bool {
-        !matches!(self, Self::Manifest(_) | Self::File(_))
+        match self {
+            Self::Manifest(error) => error.is_mismatch(),
+            Self::File(_) | Self::Replaced { .. } => false,
+            _ => true,
+        }
     }
 }
 
@@ -118,24 +140,29 @@ impl Error {
 pub fn counts(
     dir: &Path,
 ) -> Result<Option<impl Iterator<Item = Result<Count, FileError>> + use<>>, Error> {
-    crate::seal::recover(dir)?;
-    let manifest = Manifest::read(dir)?;
-    let Some(entry) = manifest.files.iter().find(|file| file.name == counts::NAME) else {
-        return Ok(None);
-    };
-    check(dir, entry)?;
-    Ok(Some(counts::read(&dir.join(counts::NAME))?))
+    steadily(dir, || {
+        let manifest = Manifest::read(dir)?;
+        let Some(entry) = manifest.files.iter().find(|file| file.name == counts::NAME) else {
+            return Ok(None);
+        };
+        let file = check(dir, entry)?;
+        Ok(Some(counts::read(file, &dir.join(counts::NAME))?))
+    })
 }
 
-/// Compares a file with its entry in the manifest.
-pub(crate) fn check(dir: &Path, entry: &FileEntry) -> Result<(), Error> {
+/// Compares a file with its entry in the manifest. The file that is returned, at its beginning, is the one that
+/// was compared, whatever takes its place.
+pub(crate) fn check(dir: &Path, entry: &FileEntry) -> Result<File, Error> {
     let path = dir.join(&entry.name);
-    let (found_bytes, found) = parquet::digest(&path).map_err(|source| match source.kind() {
+    let unreadable = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound => Error::Missing { name: entry.name.clone() },
         _ => FileError::io("read", &path)(source).into(),
-    })?;
+    };
+    let mut file = File::open(&path).map_err(unreadable)?;
+    let (found_bytes, found) = parquet::digest(&mut file).map_err(unreadable)?;
     if (found_bytes, &found) == (entry.bytes, &entry.blake3) {
-        return Ok(());
+        file.rewind().map_err(unreadable)?;
+        return Ok(file);
     }
     let FileEntry { name, bytes: expected_bytes, blake3: expected } = entry.clone();
     Err(Error::Changed { name, expected_bytes, expected, found_bytes, found })

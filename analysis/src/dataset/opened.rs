@@ -1,15 +1,17 @@
 //! A dataset with all that its analysis needs beside the records: study, cells, priors.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use study::family::{Claims, EarlierFamily, FamilyDigest, Membership};
 use study::file::{FileError as StudyError, Study};
+use study::folder::{Moment, STUDY, is_records};
 use study::rows::{self, Row};
 use study::tally::{Contexts, contexts};
 use study::{Cell, CellId, StudyId};
 use theory::Delta;
 
-use super::{Error, check};
+use super::{Error, check, steadily};
 use crate::description::{PriorSummary, Scalar};
 use crate::manifest::{CellEntry, Family, FileEntry, Manifest};
 use crate::parquet::FileError;
@@ -30,6 +32,7 @@ pub struct Dataset {
     pub cells: Vec<DataCell>,
     /// The families that the study had before, oldest first.
     pub earlier: Vec<Earlier>,
+    pub(crate) opened: Moment,
 }
 
 /// A family that the study had before it was changed.
@@ -131,9 +134,13 @@ pub enum Mismatch {
 }
 
 impl Dataset {
-    /// Opens the dataset of a folder, after finishing a swap that was interrupted.
+    /// Opens the dataset of a folder.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        crate::seal::recover(dir)?;
+        steadily(dir, || Self::open_once(dir))
+    }
+
+    fn open_once(dir: &Path) -> Result<Self, Error> {
+        let opened = Moment::of(dir);
         let manifest = Manifest::read(dir)?;
         let study = read_study(dir, &manifest)?;
         let priors = read_priors(dir, &manifest)?;
@@ -143,9 +150,14 @@ impl Dataset {
         let earlier =
             before.iter().map(|one| Earlier { family: one.family, study: one.study(&study) });
         let earlier = earlier.collect();
-        let dataset = Self { dir: dir.to_owned(), manifest, study, priors, cells, earlier };
+        let dataset = Self { dir: dir.to_owned(), manifest, study, priors, cells, earlier, opened };
         dataset.check_family()?;
         Ok(dataset)
+    }
+
+    /// That no other dataset has taken its place: that all that was read of the folder up to now is of this one.
+    pub fn confirm(&self) -> Result<(), Error> {
+        if self.opened.lasts(&self.dir) { Ok(()) } else { Err(Error::replaced(&self.dir)) }
     }
 
     /// The prior of a cell.
@@ -160,7 +172,7 @@ impl Dataset {
 
     /// The files of the records, in order.
     pub fn record_files(&self) -> Vec<&FileEntry> {
-        let records = |file: &&FileEntry| file.name.starts_with(super::reader::FOLDER);
+        let records = |file: &&FileEntry| is_records(&file.name);
         let mut files: Vec<&FileEntry> = self.manifest.files.iter().filter(records).collect();
         files.sort_by(|a, b| a.name.cmp(&b.name));
         files
@@ -215,7 +227,7 @@ impl Dataset {
             (rows::rows(study, &cell.cell).len() + means + own) as u64
         };
         let family = self.manifest.family;
-        let path = self.dir.join("study.toml");
+        let path = self.dir.join(STUDY);
         let found = self.cells.iter().map(count).sum();
         if (found, study.alpha, study.n_opt) == (family.rows, family.alpha, family.n_opt) {
             let (found, expected) = (Claims::of(study).digest(), family.digest);
@@ -251,7 +263,7 @@ impl PriorSummary {
 }
 
 fn read_study(dir: &Path, manifest: &Manifest) -> Result<Study, Error> {
-    let path = dir.join("study.toml");
+    let path = dir.join(STUDY);
     let text = std::fs::read_to_string(&path).map_err(FileError::io("read", &path))?;
     let study = Study::parse(&path.display().to_string(), &text).map_err(Mismatch::from)?;
     if StudyId::new(&study.name, study.seed).hex() == manifest.study_digest {
@@ -268,8 +280,8 @@ fn read_priors(dir: &Path, manifest: &Manifest) -> Result<Vec<PriorSummary>, Err
     let Some(entry) = manifest.files.iter().find(|file| file.name == NAME) else {
         return Err(Error::Missing { name: NAME.to_owned() });
     };
-    check(dir, entry)?;
-    let text = std::fs::read(&path).map_err(FileError::io("read", &path))?;
+    let mut text = Vec::new();
+    check(dir, entry)?.read_to_end(&mut text).map_err(FileError::io("read", &path))?;
     let wrong = |reason: String| Mismatch::Priors { path: path.clone(), reason };
     Ok(serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?)
 }

@@ -5,19 +5,18 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::{DataFrame, PolarsResult};
 use study::Batch;
+use study::folder::{Moment, is_records};
 use study::record::{COLUMNS, Kind};
 
-use super::{Error, cell_id, check};
+use super::{Error, cell_id, check, steadily};
 use crate::manifest::{FileEntry, Manifest};
 use crate::parquet::{FileError, Frames};
 use crate::schema;
 
-/// The folder of the records within a dataset's folder, with its separator.
-pub(crate) const FOLDER: &str = "records/";
-
 /// Reads batches of records. It ends after the first error.
 pub struct Reader {
     dir: PathBuf,
+    opened: Moment,
     manifest: Manifest,
     files: VecDeque<FileEntry>,
     open: Option<(String, Frames)>,
@@ -27,15 +26,15 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens the dataset of a folder, after finishing a swap that was interrupted.
+    /// Opens the dataset of a folder.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        crate::seal::recover(dir)?;
-        let manifest = Manifest::read(dir)?;
+        let (opened, manifest) =
+            steadily(dir, || Ok::<_, Error>((Moment::of(dir), Manifest::read(dir)?)))?;
         let mut files: Vec<FileEntry> =
-            manifest.files.iter().filter(|file| file.name.starts_with(FOLDER)).cloned().collect();
+            manifest.files.iter().filter(|file| is_records(&file.name)).cloned().collect();
         files.sort_by(|a, b| a.name.cmp(&b.name));
         let (dir, files) = (dir.to_owned(), files.into());
-        Ok(Self { dir, manifest, files, open: None, rows: 0, ready: VecDeque::new() })
+        Ok(Self { dir, opened, manifest, files, open: None, rows: 0, ready: VecDeque::new() })
     }
 
     /// What the dataset is.
@@ -59,8 +58,9 @@ impl Reader {
                 }
             } else {
                 let Some(entry) = self.files.pop_front() else { return Ok(None) };
-                check(&self.dir, &entry)?;
-                let frames = Frames::open(&self.dir.join(&entry.name), &schema::of_records())?;
+                let file = check(&self.dir, &entry)?;
+                let path = self.dir.join(&entry.name);
+                let frames = Frames::of(file, &path, &schema::of_records())?;
                 self.open = Some((entry.name, frames));
                 self.rows = 0;
             }
@@ -72,11 +72,12 @@ impl Iterator for Reader {
     type Item = Result<Batch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.read();
-        if batch.is_err() {
+        let batch = self.read().map_err(|error| {
             self.files.clear();
             self.open = None;
-        }
+            // What was read is what the manifest says, by its digests; what is gone since is no damage.
+            if self.opened.lasts(&self.dir) { error } else { Error::replaced(&self.dir) }
+        });
         batch.transpose()
     }
 }

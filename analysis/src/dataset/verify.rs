@@ -2,23 +2,27 @@
 
 use std::path::Path;
 
-use super::{Error, Reader, check};
+use study::folder::is_records;
+
+use super::{Error, Reader, check, counts, steadily};
 use crate::census::Census;
-use crate::counts;
 use crate::manifest::Manifest;
 
 /// Checks every file's bytes, then recomputes the digest and the numbers of the records from the
 /// Parquet files.
 pub fn verify(dir: &Path) -> Result<Manifest, Error> {
+    steadily(dir, || verify_once(dir))
+}
+
+fn verify_once(dir: &Path) -> Result<Manifest, Error> {
     let mut reader = Reader::open(dir)?;
     let manifest = reader.manifest().clone();
-    let mut others =
-        manifest.files.iter().filter(|file| !file.name.starts_with(super::reader::FOLDER));
-    others.try_for_each(|file| check(dir, file))?;
+    let mut others = manifest.files.iter().filter(|file| !is_records(&file.name));
+    others.try_for_each(|file| check(dir, file).map(drop))?;
     let mut census = Census::default();
     reader.try_for_each(|batch| census.add(&batch?).map_err(Error::from))?;
-    if manifest.files.iter().any(|file| file.name == counts::NAME) {
-        for count in counts::read(&dir.join(counts::NAME))? {
+    if let Some(counts) = counts(dir)? {
+        for count in counts {
             census.add_count(&count?);
         }
     }

@@ -1,4 +1,7 @@
 //! `manifest.json`: what a dataset is, and the digests that prove it.
+//!
+//! Its line `checksum` is BLAKE3 of the file without this line, so that no bit of it changes unnoticed:
+//! `grep -v '^  "checksum"' manifest.json | b3sum` gives the same.
 
 mod cell;
 
@@ -6,17 +9,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use study::file::is_name;
+use study::folder::is_listed;
 
 use study::family::{Claims, EarlierFamily};
 
 pub use cell::CellEntry;
 pub use study::family::Family;
 
-/// The schema of datasets that this version writes and reads.
-pub const SCHEMA: u32 = 1;
+/// The schema of datasets that this version writes.
+pub const SCHEMA: u32 = 2;
+
+/// The schema before, which is read as well: its manifests have no checksum.
+const UNCHECKED: u32 = 1;
 
 /// The manifest's name in a dataset's folder.
-pub const NAME: &str = "manifest.json";
+pub const NAME: &str = study::folder::MANIFEST;
 
 /// What a dataset's folder holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,14 +118,37 @@ pub enum Error {
         /// What is wrong.
         source: serde_json::Error,
     },
-    /// Names a file outside its folder.
-    #[error("{} names the file {name:?}, which is not within its folder", path.display())]
-    Outside {
+    /// Not the bytes that were sealed.
+    #[error("{} was changed since it was sealed: {reason}", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Lists a file that no dataset has.
+    #[error("{} lists {name:?}, which is not the name of a file of a dataset", path.display())]
+    Foreign {
         /// The manifest.
         path: PathBuf,
         /// The name.
         name: String,
     },
+    /// Names a study as no study can be named.
+    #[error("{} is of a study {name:?}, which is not the name of a study", path.display())]
+    Name {
+        /// The manifest.
+        path: PathBuf,
+        /// The name.
+        name: String,
+    },
+}
+
+impl Error {
+    /// Whether the manifest was read and found to be another than was sealed.
+    pub fn is_mismatch(&self) -> bool {
+        matches!(self, Self::Changed { .. })
+    }
 }
 
 /// What every version's manifest has.
@@ -142,18 +173,27 @@ impl Manifest {
     /// From the bytes of a manifest; errors call it by its path.
     pub fn parse(text: &[u8], path: PathBuf) -> Result<Self, Error> {
         let invalid = |source| Error::Invalid { path: path.clone(), source };
-        let header: Header = serde_json::from_slice(text).map_err(invalid)?;
-        if header.schema > SCHEMA {
-            let Header { schema: found, version } = header;
-            return Err(Error::Newer { path, found, version });
+        let header = serde_json::from_slice::<Header>(text).map_err(invalid);
+        if let Ok(Header { schema: found, version }) = &header
+            && *found > SCHEMA
+        {
+            return Err(Error::Newer { path, found: *found, version: version.clone() });
+        }
+        let is_old = header.as_ref().is_ok_and(|header| header.schema == UNCHECKED);
+        match check(text) {
+            Ok(is_checked) if is_checked || is_old => {}
+            Ok(_) => {
+                header?;
+                return Err(Error::Changed { path, reason: "it has no checksum".into() });
+            }
+            Err(reason) => return Err(Error::Changed { path, reason }),
         }
         let manifest: Self = serde_json::from_slice(text).map_err(invalid)?;
-        let outside = |file: &&FileEntry| {
-            let mut parts = Path::new(&file.name).components();
-            !parts.all(|part| matches!(part, std::path::Component::Normal(_)))
-        };
-        if let Some(file) = manifest.files.iter().find(outside) {
-            return Err(Error::Outside { path, name: file.name.clone() });
+        if let Some(file) = manifest.files.iter().find(|file| !is_listed(&file.name)) {
+            return Err(Error::Foreign { path, name: file.name.clone() });
+        }
+        if !is_name(&manifest.name) {
+            return Err(Error::Name { path, name: manifest.name });
         }
         Ok(manifest)
     }
@@ -168,14 +208,53 @@ impl Manifest {
         }
     }
 
+    /// Whether a checksum proves the manifest; those of older versions have none.
+    pub fn is_checked(&self) -> bool {
+        self.schema != UNCHECKED
+    }
+
     /// The file's text.
     ///
     /// # Panics
     /// Never: a manifest has text keys and finite numbers.
     pub fn text(&self) -> String {
         let text = serde_json::to_string_pretty(self);
-        text.expect("a manifest has text keys and finite numbers") + "\n"
+        let text = text.expect("a manifest has text keys and finite numbers") + "\n";
+        if !self.is_checked() {
+            return text;
+        }
+        // After the schema, which is the first line within the braces.
+        let at = text.match_indices('\n').nth(1).map_or(0, |(at, _)| at + 1);
+        let (head, rest) = text.split_at(at);
+        format!("{head}{}{rest}", line(&blake3::hash(text.as_bytes())))
     }
+}
+
+/// How the line of the checksum begins.
+const KEY: &[u8] = b"  \"checksum\"";
+
+fn line(checksum: &blake3::Hash) -> String {
+    format!("  \"checksum\": \"{checksum}\",\n")
+}
+
+/// Whether a text has a checksum; the error is that it is another's.
+fn check(text: &[u8]) -> Result<bool, String> {
+    let mut hasher = blake3::Hasher::new();
+    let mut found = None;
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        if found.is_none() && line.starts_with(KEY) {
+            found = Some(line);
+        } else {
+            hasher.update(line);
+        }
+    }
+    let Some(found) = found else { return Ok(false) };
+    let expected = line(&hasher.finalize());
+    if found == expected.as_bytes() {
+        return Ok(true);
+    }
+    let (found, expected) = (String::from_utf8_lossy(found), expected.trim());
+    Err(format!("its content gives {expected} and it says {}", found.trim()))
 }
 
 #[cfg(test)]
@@ -205,7 +284,11 @@ pub(crate) mod tests {
             },
             claims: None,
             earlier_families: vec![],
-            files: vec![FileEntry { name: "records/a".into(), bytes: 3, blake3: "aa".into() }],
+            files: vec![FileEntry {
+                name: "records/part-00000.parquet".into(),
+                bytes: 3,
+                blake3: "aa".into(),
+            }],
             cells: vec![],
         }
     }
@@ -223,9 +306,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_newer_schema_is_refused_with_advice() {
-        let text = r#"{ "schema": 2, "version": "7.1.0", "surprise": [] }"#;
+        let text = r#"{ "schema": 3, "version": "7.1.0", "surprise": [] }"#;
         let error = written(text).unwrap_err();
-        assert!(matches!(&error, Error::Newer { found: 2, .. }));
+        assert!(matches!(&error, Error::Newer { found: 3, .. }));
         assert!(error.to_string().contains("use version 7.1.0 or later"), "{error}");
     }
 
@@ -235,10 +318,43 @@ pub(crate) mod tests {
         assert!(matches!(written(r#"{ "schema": 1 }"#).unwrap_err(), Error::Invalid { .. }));
         let empty = tempfile::tempdir().unwrap();
         assert!(matches!(Manifest::read(empty.path()).unwrap_err(), Error::Absent { .. }));
-        for name in ["/etc/passwd", "../secret", "records/../../x"] {
+        for name in ["/etc/passwd", "../secret", "records/../../x", ".profile", "manifest.json"] {
             let mut manifest = manifest();
             manifest.files[0].name = name.into();
-            assert!(matches!(written(&manifest.text()).unwrap_err(), Error::Outside { .. }));
+            assert!(matches!(written(&manifest.text()).unwrap_err(), Error::Foreign { .. }));
         }
+        for name in ["", "..", "../mine", "/tmp/mine", ".ssh", "a/b", "a\\b", "a\0b"] {
+            let manifest = Manifest { name: name.into(), ..manifest() };
+            assert!(matches!(written(&manifest.text()).unwrap_err(), Error::Name { .. }), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let good = manifest().text().into_bytes();
+        let mut named = 0;
+        for bit in 0..8 * good.len() {
+            let mut text = good.clone();
+            text[bit / 8] ^= 1 << (bit % 8);
+            let error = Manifest::parse(&text, NAME.into()).unwrap_err();
+            named += usize::from(error.is_mismatch());
+        }
+        // The rest has neither a checksum nor JSON any more, or is of a later schema.
+        assert!(8 * good.len() - named < 200, "{named} of {}", 8 * good.len());
+    }
+
+    #[test]
+    fn a_manifest_without_its_checksum_is_refused_unless_it_is_old() {
+        let whole = manifest().text();
+        let (first, rest) = whole.split_at(whole.find("  \"checksum").unwrap());
+        let rest = &rest[rest.find('\n').unwrap() + 1..];
+        let removed = format!("{first}{rest}");
+        assert!(matches!(written(&removed).unwrap_err(), Error::Changed { .. }));
+        let twice = whole.replacen("  \"checksum", "  \"checksum\": \"\",\n  \"checksum", 1);
+        assert!(matches!(written(&twice).unwrap_err(), Error::Changed { .. }));
+        assert!(matches!(written(&whole.replace("  ", "   ")), Err(Error::Changed { .. })));
+        let old = Manifest { schema: 1, ..manifest() };
+        assert!(!old.text().contains("checksum"));
+        assert_eq!(written(&old.text()).unwrap(), old);
     }
 }

@@ -22,9 +22,12 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Opens a file whose bytes are known to be good, and checks that it has the columns.
-    pub(crate) fn open(path: &Path, columns: &[(String, Type)]) -> Result<Self, FileError> {
-        let file = File::open(path).map_err(FileError::io("open", path))?;
+    /// Of an open file whose bytes are known to be good; checks that it has the columns.
+    pub(crate) fn of(
+        file: File,
+        path: &Path,
+        columns: &[(String, Type)],
+    ) -> Result<Self, FileError> {
         let copy = file.try_clone().map_err(FileError::io("open", path))?;
         let mut reader = ParquetReader::new(copy);
         let refused = || FileError::parquet("read", path);

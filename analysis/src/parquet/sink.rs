@@ -78,9 +78,8 @@ impl Write for Sink {
     }
 }
 
-/// Length and digest of a file that exists.
-pub(crate) fn digest(path: &Path) -> io::Result<(u64, String)> {
-    let mut file = File::open(path)?;
+/// Length and digest of an open file, of which what follows is read.
+pub(crate) fn digest(file: &mut File) -> io::Result<(u64, String)> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; BUFFER];
     let mut bytes = 0;
@@ -107,7 +106,8 @@ mod tests {
             sink.write_all(part).unwrap();
         }
         let entry = sink.finish("x/a").unwrap();
-        assert_eq!(digest(&path).unwrap(), (entry.bytes, entry.blake3));
+        let mut file = File::open(&path).unwrap();
+        assert_eq!(digest(&mut file).unwrap(), (entry.bytes, entry.blake3));
         assert_eq!((entry.name.as_str(), entry.bytes), ("x/a", 3 * BUFFER as u64 + 8));
         assert!(matches!(Sink::create(&path), Err(FileError::Io { doing: "create", .. })));
     }

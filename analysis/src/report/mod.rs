@@ -10,11 +10,9 @@ mod page;
 mod shape;
 pub(crate) mod tables;
 
-use std::path::Path;
-
 use crate::figures::Figure;
-use crate::parquet::FileError;
 use crate::pass::Extent;
+use crate::seal::Lock;
 use crate::tables::{Format, Table, render};
 use crate::{Analysis, Error};
 
@@ -62,47 +60,36 @@ impl<'a> Report<'a> {
         page::html(self)
     }
 
-    /// Writes everything into a folder; where the analysis is for verdicts alone, these. Each file is
-    /// replaced as a whole.
+    /// Writes everything into the dataset's folder; where the analysis is for verdicts alone, these. Each file
+    /// is replaced as a whole, by one analysis at a time, and only while the dataset that was analysed is there.
     ///
     /// # Panics
     /// Never: verdicts have text keys.
-    pub fn write(&self, dir: &Path) -> Result<(), Error> {
+    pub fn write(&self) -> Result<(), Error> {
+        let lock = Lock::take(&self.analysis.dataset.dir)?;
+        self.analysis.dataset.confirm()?;
         let verdicts = serde_json::to_string_pretty(&self.analysis.verdicts);
         let verdicts = verdicts.expect("verdicts have text keys") + "\n";
-        put(&dir.join("verdicts.json"), verdicts.as_bytes())?;
+        lock.put("verdicts.json", verdicts.as_bytes())?;
         if self.analysis.extent == Extent::Verdicts {
             return Ok(());
-        }
-        for folder in ["tables", "figures"] {
-            let path = dir.join(folder);
-            std::fs::create_dir_all(&path).map_err(FileError::io("create", &path))?;
         }
         for table in &self.tables {
             for (suffix, format) in
                 [("csv", Format::Csv), ("md", Format::Markdown), ("tex", Format::Latex)]
             {
-                let path = dir.join("tables").join(format!("{}.{suffix}", table.id));
-                put(&path, render(table, format).as_bytes())?;
+                let name = format!("tables/{}.{suffix}", table.id);
+                lock.put(&name, render(table, format).as_bytes())?;
             }
         }
         for figure in &self.figures {
-            let path = |suffix: &str| dir.join("figures").join(format!("{}.{suffix}", figure.id));
-            put(&path("svg"), figure.svg().as_bytes())?;
-            put(&path("pdf"), &figure.pdf())?;
-            put(&path("csv"), figure.csv().as_bytes())?;
+            let name = |suffix: &str| format!("figures/{}.{suffix}", figure.id);
+            lock.put(&name("svg"), figure.svg().as_bytes())?;
+            lock.put(&name("pdf"), &figure.pdf())?;
+            lock.put(&name("csv"), figure.csv().as_bytes())?;
         }
-        put(&dir.join("recheck.py"), RECHECK.as_bytes())?;
-        put(&dir.join("report.html"), self.html().as_bytes())?;
+        lock.put("recheck.py", RECHECK.as_bytes())?;
+        lock.put("report.html", self.html().as_bytes())?;
         Ok(())
     }
-}
-
-/// Writes a file beside its place and moves it there.
-fn put(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".tmp");
-    let beside = path.with_file_name(name);
-    std::fs::write(&beside, bytes).map_err(FileError::io("write", &beside))?;
-    std::fs::rename(&beside, path).map_err(FileError::io("write", path))
 }

@@ -6,6 +6,7 @@
 
 mod error;
 mod groups;
+mod lock;
 mod priors;
 mod swap;
 
@@ -14,6 +15,7 @@ use std::io::Write;
 use std::path::Path;
 
 use study::family::{self, Claims, EarlierFamily};
+use study::folder::STUDY;
 use study::{Batch, CellId};
 
 use crate::census::Census;
@@ -26,6 +28,7 @@ use crate::parquet::{self, FileError, Shape, Sink};
 use crate::schema::{self, Type};
 
 pub use error::Error;
+pub use lock::Lock;
 pub use swap::{Staging, recover};
 
 use groups::Groups;
@@ -83,7 +86,9 @@ pub struct Sealing<'a> {
     pub cells: &'a [CellDescription],
     /// Every prior.
     pub priors: &'a [PriorSummary],
-    /// The folder. One process at a time may seal into it.
+    /// The text of the study file, which is kept beside the records.
+    pub file: &'a str,
+    /// The folder.
     pub out: &'a Path,
     /// Row groups and files.
     pub shape: Shape,
@@ -107,7 +112,7 @@ fn write(
 ) -> Result<Manifest, Error> {
     let swept = schema::swept(sealing.cells)?;
     let columns = schema::columns(&swept);
-    let staging = Staging::create(sealing.out)?;
+    let staging = Staging::create(&Lock::take(sealing.out)?)?;
     let mut census = Census::default();
     let mut files = Vec::new();
     let groups = Groups::new(sealing, &swept, batches, &mut census);
@@ -122,6 +127,7 @@ fn write(
     files.push(priors::write_domain(&staging, sealing.priors, sealing.shape.rows)?);
     files.push(write_text(&staging, "priors.json", &priors::text(sealing.priors))?);
     files.push(write_text(&staging, "codebook.csv", &codebook::text(&columns))?);
+    write_text(&staging, STUDY, sealing.file)?;
     let manifest = manifest(sealing, &census, files);
     write_text(&staging, manifest::NAME, &manifest.text())?;
     staging.publish()?;

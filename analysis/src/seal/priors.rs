@@ -70,10 +70,11 @@ mod tests {
 
     use super::*;
     use crate::fixture::prior;
+    use crate::seal::Lock;
 
     fn domain(priors: &[PriorSummary], rows: usize) -> Result<DataFrame, Error> {
         let out = tempfile::tempdir().unwrap();
-        let staging = Staging::create(out.path()).unwrap();
+        let staging = Staging::create(&Lock::take(out.path()).unwrap()).unwrap();
         write_domain(&staging, priors, rows)?;
         let file = std::fs::File::open(staging.path(NAME)).unwrap();
         Ok(ParquetReader::new(file).finish().unwrap())

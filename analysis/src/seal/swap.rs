@@ -1,9 +1,12 @@
-//! A new dataset in the place of an old one, at once.
+//! A new dataset in the place of an old one, for readers all at once.
 //!
 //! Everything is written into a folder `sealing.tmp-..`, of a name that nobody else uses. Renaming that
 //! folder to `sealing.done` is the moment at which the new dataset replaces the old one; moving its parts to
-//! their places follows, and whoever opens the folder after a crash finishes it. The manifest moves last.
-//! Moving is a list of steps that depends only on what is there, so that it can start over at any point.
+//! their places follows, the manifest last, and the next writer finishes it after a crash. Moving is a list of
+//! steps that depends only on what is there, so that it can start over at any point.
+//!
+//! All this is for whoever holds the folder's [`Lock`]. Readers change nothing: while the manifest is still
+//! in `sealing.done` they wait ([`study::folder::Moment`]).
 //!
 //! Whoever begins to seal removes what others have staged: they were interrupted, or hang and do not lead
 //! any more, and then have nothing to put in place when they wake up.
@@ -13,16 +16,14 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use study::folder::{RECORDS, REPLACING, STUDY, TABLES};
+
+use super::Lock;
 use crate::manifest::{self, Manifest};
 use crate::parquet::FileError;
 
 const STAGED: &str = "sealing.tmp";
-const DECIDED: &str = "sealing.done";
-const REPLACED: &str = "sealing.old";
-const RECORDS: &str = "records";
-
-/// Files beside the records, of which a dataset may lack some.
-const OTHERS: [&str; 4] = ["counts.parquet", "domain.parquet", "priors.json", "codebook.csv"];
+pub(super) const REPLACED: &str = "sealing.old";
 
 /// A dataset that is being written. It is removed unless it is published.
 #[derive(Debug)]
@@ -32,22 +33,19 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// An empty one. What an interrupted sealing left is finished or removed.
-    ///
-    /// # Errors
-    /// The folder cannot be written to.
-    pub fn create(out: &Path) -> Result<Self, FileError> {
-        fs::create_dir_all(out).map_err(FileError::io("create", out))?;
-        recover(out)?;
+    /// An empty one. What an interrupted sealing left is removed.
+    pub fn create(lock: &Lock) -> Result<Self, FileError> {
+        let out = lock.folder();
         for entry in fs::read_dir(out).map_err(FileError::io("read", out))? {
             let entry = entry.map_err(FileError::io("read", out))?;
             if entry.file_name().to_string_lossy().starts_with(STAGED) {
-                Step::Remove(entry.path()).perform()?;
+                // Under another name first, so that nothing is added to it any more.
+                let gone = out.join(format!("{STAGED}-{}", unique()));
+                Step::Rename(entry.path(), gone.clone()).perform()?;
+                Step::Remove(gone).perform()?;
             }
         }
-        // Its keys are random; process ids are not unique where machines share the folder.
-        let unique = RandomState::new().build_hasher().finish();
-        let folder = out.join(format!("{STAGED}-{unique:016x}"));
+        let folder = out.join(format!("{STAGED}-{}", unique()));
         let records = folder.join(RECORDS);
         fs::create_dir_all(&records).map_err(FileError::io("create", &records))?;
         Ok(Self { out: out.to_owned(), folder })
@@ -61,11 +59,26 @@ impl Staging {
     /// Puts the dataset into its place, instead of the one that is there.
     ///
     /// # Errors
-    /// Something cannot be moved.
+    /// Something cannot be moved, or another writer has begun since.
     pub fn publish(self) -> Result<(), FileError> {
+        let lock = Lock::take(&self.out)?;
+        self.publish_with(&lock)
+    }
+
+    /// The same for whoever holds the folder's lock.
+    pub fn publish_with(self, lock: &Lock) -> Result<(), FileError> {
+        debug_assert_eq!(lock.folder(), self.out);
+        // What cannot be put in place has to be known before anything moves.
+        staged(&self.folder)?;
         decide(&self.out, &self.folder).iter().try_for_each(Step::perform)?;
         install(&self.out)?.iter().try_for_each(Step::perform)
     }
+}
+
+/// Part of a name that nobody else uses.
+pub(super) fn unique() -> String {
+    // Its keys are random; process ids are not unique where machines share the folder.
+    format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 
 impl Drop for Staging {
@@ -76,9 +89,18 @@ impl Drop for Staging {
     }
 }
 
-/// Finishes a swap that a crash interrupted. Does nothing to any other folder.
+/// Finishes a swap that a crash interrupted, for who is going to write to the folder.
 pub fn recover(out: &Path) -> Result<(), FileError> {
-    if !out.join(DECIDED).exists() && !out.join(REPLACED).exists() {
+    if is_interrupted(out) { Lock::take(out).map(drop) } else { Ok(()) }
+}
+
+fn is_interrupted(out: &Path) -> bool {
+    out.join(REPLACING).exists() || out.join(REPLACED).exists()
+}
+
+/// The same for whoever holds the folder's lock.
+pub(super) fn finish(out: &Path) -> Result<(), FileError> {
+    if !is_interrupted(out) {
         return Ok(());
     }
     install(out)?.iter().try_for_each(Step::perform)
@@ -122,19 +144,31 @@ fn absent(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
+/// The manifest of a folder on its way, if it is there.
+fn staged(folder: &Path) -> Result<Option<Manifest>, FileError> {
+    match Manifest::read(folder) {
+        Ok(manifest) => Ok(Some(manifest)),
+        Err(manifest::Error::Absent { .. }) => Ok(None),
+        Err(error) => {
+            let source = io::Error::new(io::ErrorKind::InvalidData, error);
+            Err(FileError::io("read", &folder.join(manifest::NAME))(source))
+        }
+    }
+}
+
 /// The steps that make the new dataset the one.
 fn decide(out: &Path, staged: &Path) -> Vec<Step> {
     vec![
         Step::Sync(staged.join(RECORDS)),
         Step::Sync(staged.to_owned()),
-        Step::Decide(staged.to_owned(), out.join(DECIDED)),
+        Step::Decide(staged.to_owned(), out.join(REPLACING)),
         Step::Sync(out.to_owned()),
     ]
 }
 
 /// The steps that are left to bring the parts of the new dataset to their places.
 fn install(out: &Path) -> Result<Vec<Step>, FileError> {
-    let decided = out.join(DECIDED);
+    let decided = out.join(REPLACING);
     let replaced = out.join(REPLACED);
     let mut steps = Vec::new();
     if decided.join(RECORDS).exists() {
@@ -144,17 +178,11 @@ fn install(out: &Path) -> Result<Vec<Step>, FileError> {
         }
         steps.push(Step::Rename(decided.join(RECORDS), out.join(RECORDS)));
     }
-    let manifest = match Manifest::read(&decided) {
-        Ok(manifest) => Some(manifest),
-        // In its place already, and so is everything else.
-        Err(manifest::Error::Absent { .. }) => None,
-        Err(error) => {
-            let source = io::Error::new(io::ErrorKind::InvalidData, error);
-            return Err(FileError::io("read", &decided.join(manifest::NAME))(source));
-        }
-    };
-    if let Some(manifest) = manifest {
-        for name in OTHERS {
+    // Otherwise it is in its place already, and so is everything else.
+    if let Some(manifest) = staged(&decided)? {
+        // The study is no part of the manifest; without a new one the old one stays.
+        steps.push(Step::Rename(decided.join(STUDY), out.join(STUDY)));
+        for name in TABLES {
             if manifest.files.iter().any(|file| file.name == name) {
                 steps.push(Step::Rename(decided.join(name), out.join(name)));
             } else {
@@ -172,131 +200,4 @@ fn install(out: &Path) -> Result<Vec<Step>, FileError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::manifest::tests::manifest;
-    use crate::manifest::{FileEntry, NAME};
-
-    /// A dataset of two files, one of the records, each holding the dataset's name.
-    fn write(folder: &Path, name: &str, other: &str) {
-        fs::create_dir_all(folder.join(RECORDS)).unwrap();
-        let file = |name: String| FileEntry { name, bytes: 0, blake3: String::new() };
-        let files = [format!("{RECORDS}/{name}"), other.to_owned()].map(file);
-        for FileEntry { name: file, .. } in &files {
-            fs::write(folder.join(file), name).unwrap();
-        }
-        let manifest = Manifest { name: name.into(), files: files.into(), ..manifest() };
-        fs::write(folder.join(NAME), manifest.text()).unwrap();
-    }
-
-    fn assert_holds(out: &Path, name: &str, other: &str) {
-        let found: Vec<PathBuf> =
-            crate::fixture::contents(out).into_iter().map(|(path, _)| path).collect();
-        let mut expected =
-            [NAME.into(), format!("{RECORDS}/{name}"), other.into()].map(PathBuf::from);
-        expected.sort();
-        assert_eq!(found, expected);
-        assert_eq!(Manifest::read(out).unwrap().name, name);
-        assert_eq!(fs::read_to_string(out.join(other)).unwrap(), name);
-        let folders = [STAGED, DECIDED, REPLACED].map(|name| out.join(name).exists());
-        assert_eq!(folders, [false; 3]);
-    }
-
-    /// The steps of a whole swap are `decide` and, once those are done, `install`.
-    fn perform(out: &Path, steps: usize) -> bool {
-        let decide = decide(out, &out.join(STAGED));
-        let first = steps.min(decide.len());
-        decide[..first].iter().for_each(|step| step.perform().unwrap());
-        if first < decide.len() {
-            return false;
-        }
-        let install = install(out).unwrap();
-        let second = (steps - first).min(install.len());
-        install[..second].iter().for_each(|step| step.perform().unwrap());
-        second == install.len()
-    }
-
-    #[test]
-    fn a_crash_between_any_two_steps_leaves_the_old_or_the_new() {
-        let mut outcomes = Vec::new();
-        for steps in 0.. {
-            let folder = tempfile::tempdir().unwrap();
-            let out = folder.path();
-            write(out, "old", "counts.parquet");
-            write(&out.join(STAGED), "new", "priors.json");
-            let finished = perform(out, steps);
-            recover(out).unwrap();
-            recover(out).unwrap();
-            let new = !out.join(STAGED).exists();
-            // What opens the folder next for sealing starts from nothing staged.
-            drop(Staging::create(out).unwrap());
-            if new {
-                assert_holds(out, "new", "priors.json");
-            } else {
-                assert_holds(out, "old", "counts.parquet");
-            }
-            outcomes.push(new);
-            if finished {
-                break;
-            }
-        }
-        // Old up to the renaming that decides, new from there on.
-        assert_eq!(outcomes.iter().filter(|&&new| !new).count(), 3);
-        assert!(outcomes.is_sorted() && outcomes.len() > 12);
-    }
-
-    #[test]
-    fn a_crash_during_recovery_is_recovered_from() {
-        for crash in 0..20 {
-            let folder = tempfile::tempdir().unwrap();
-            let out = folder.path();
-            write(out, "old", "counts.parquet");
-            write(&out.join(STAGED), "new", "priors.json");
-            // The old records are aside, the new ones not in place; then another crash.
-            perform(out, decide(out, &out.join(STAGED)).len() + 2);
-            install(out).unwrap().iter().take(crash).for_each(|step| step.perform().unwrap());
-            recover(out).unwrap();
-            assert_holds(out, "new", "priors.json");
-        }
-    }
-
-    #[test]
-    fn a_removal_that_was_begun_is_finished() {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path();
-        write(out, "new", "priors.json");
-        fs::create_dir_all(out.join(REPLACED)).unwrap();
-        fs::write(out.join(REPLACED).join("part"), "old").unwrap();
-        fs::create_dir_all(out.join(DECIDED)).unwrap();
-        recover(out).unwrap();
-        assert_holds(out, "new", "priors.json");
-    }
-
-    #[test]
-    fn whoever_hung_while_another_sealed_has_nothing_to_put_in_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path();
-        let hung = Staging::create(out).unwrap();
-        write(&hung.folder, "hung", "counts.parquet");
-        let other = Staging::create(out).unwrap();
-        assert_ne!(hung.folder, other.folder);
-        write(&other.folder, "new", "priors.json");
-        assert!(hung.publish().is_err());
-        other.publish().unwrap();
-        assert_holds(out, "new", "priors.json");
-        // The same after the other has finished.
-        let hung = Staging { out: out.to_owned(), folder: out.join("sealing.tmp-gone") };
-        assert!(hung.publish().is_err());
-        assert_holds(out, "new", "priors.json");
-    }
-
-    #[test]
-    fn reading_a_folder_without_leftovers_changes_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), "old", "priors.json");
-        write(&folder.path().join(STAGED), "half", "priors.json");
-        recover(folder.path()).unwrap();
-        assert!(folder.path().join(STAGED).exists(), "another process may be sealing");
-        recover(&folder.path().join("nowhere")).unwrap();
-    }
-}
+mod tests;

@@ -55,6 +55,7 @@ fn dataset() -> Dataset {
         priors: vec![fixture::prior(0, 20, 1)],
         cells: vec![cell],
         earlier: vec![],
+        opened: Moment::of(".".as_ref()),
     }
 }
 

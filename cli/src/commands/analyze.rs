@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use analysis::pass::Extent;
 use analysis::report::Report;
+use analysis::seal::recover;
 use analysis::tables::{Table, terminal};
-use analysis::{Analysis, Error, Manifest};
+use analysis::{Analysis, Error};
 use theory::Delta;
 
 use super::expect::{Expectation, check};
 use crate::exit::{BadInput, CheckFailed};
-use crate::place::{Place, Reading, Source, folder, lay_out};
+use crate::place::{Place, Reading, Source, folder, lay_out, manifest};
 
 /// Analyse a dataset: verdicts on every claim, rates, tables, figures, report
 ///
@@ -76,7 +77,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let is_short = arguments.only.is_some() || arguments.worst.is_some();
     let extent = if is_short { Extent::Verdicts } else { Extent::All };
     let dataset = arguments.source.folder(Reading::Missing, arguments.quiet)?;
-    let out = if arguments.worst.is_some() { dataset } else { out(arguments, dataset)? };
+    let out = if arguments.worst.is_some() {
+        dataset
+    } else {
+        let out = out(arguments, dataset)?;
+        // It is going to write here, so that it may finish what another writer left.
+        recover(&out).map_err(|error| BadInput(error.to_string()))?;
+        out
+    };
     let analysis = Analysis::of(&out, &deltas, extent).map_err(refused)?;
     if let (Some(count), Some(claim)) = (arguments.worst, &arguments.claim) {
         return worst(&analysis, claim, count, arguments.json);
@@ -87,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     let report = Report::new(&analysis);
-    report.write(&out).map_err(refused)?;
+    report.write().map_err(refused)?;
     if arguments.json {
         super::print_json(&analysis.verdicts)?;
     } else if !arguments.quiet {
@@ -101,7 +109,7 @@ fn out(arguments: &Arguments, dataset: PathBuf) -> anyhow::Result<PathBuf> {
     let out = match (&arguments.out, &arguments.source.dir) {
         (Some(out), _) => out.clone(),
         (None, Place::Folder(_)) => return Ok(dataset),
-        (None, Place::Store(_)) => Path::new("results").join(Manifest::read(&dataset)?.name),
+        (None, Place::Store(_)) => Path::new("results").join(manifest(&dataset)?.name),
     };
     lay_out(&dataset, &out)?;
     Ok(out)

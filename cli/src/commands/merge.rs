@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use analysis::Manifest;
 use clap::Args;
 
 use crate::exit::BadInput;
 use crate::outcome::{self, Output};
 use crate::part::gather;
-use crate::place::folder;
+use crate::place::{folder, manifest};
 use crate::sealing;
 
 /// Put the parts of a study together
@@ -44,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .map_err(|error| BadInput(format!("cannot create {}: {error}", out.display())))?;
     let plan = &gathered.loaded.plan;
     if out.join("manifest.json").exists() {
-        let held = Manifest::read(out)?;
+        let held = manifest(out)?;
         if held.study_digest != plan.id.hex() {
             return Err(BadInput(format!(
                 "{} holds study \"{}\" ({}), not \"{}\" ({}): use another --out folder",
@@ -62,8 +61,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let priors = super::run::priors(&gathered.loaded)?;
     analysis::seal::recover(out)?;
-    let manifest = sealing::write(&gathered.results, gathered.reader(), &priors, out)?;
-    outcome::keep_study_file(&gathered.loaded, out)?;
+    let text = &gathered.loaded.definition.text;
+    let manifest = sealing::write(&gathered.results, gathered.reader(), text, &priors, out)?;
     let output = Output { quiet: arguments.quiet, json: arguments.json };
     outcome::show(&manifest, out, began.elapsed(), output, &mut |_| {})
 }

@@ -285,7 +285,8 @@ impl Run<'_> {
             let sealed = match outcome {
                 Ok(Outcome::Complete) => {
                     self.say("sealing ...");
-                    sealing::seal(&handle, study, priors.clone(), self.out).await
+                    let text = &self.loaded.definition.text;
+                    sealing::seal(&handle, study, text, priors.clone(), self.out).await
                 }
                 Ok(outcome) => Err(CheckFailed(outcome.to_string()).into()),
                 Err(error) => Err(error),
@@ -298,9 +299,6 @@ impl Run<'_> {
                 break Err(error.into());
             }
         };
-        let sealed = sealed.and_then(|manifest| {
-            outcome::keep_study_file(self.loaded, self.out).map(|()| manifest)
-        });
         drop(handle);
         if let Some(live) = live {
             live.let_go(study).await;
@@ -353,7 +351,7 @@ impl Run<'_> {
                 coordinator: format!("http://{address}"),
                 token: Some(Secret::new(token.reveal())),
                 name: format!("local-{number}"),
-                cache: ledger(self.out).join("cache"),
+                cache: Some(ledger(self.out).join("cache")),
                 memory: memory_limit()?,
                 grace: GRACE,
                 ..client::Config::default()

@@ -57,6 +57,8 @@ pub(crate) struct Arguments {
 #[derive(Serialize)]
 struct Report {
     digest: String,
+    /// Whether the manifest has a checksum; those of older versions have none.
+    checksum: bool,
     /// Files that have the bytes that were sealed.
     files: usize,
     records: u64,
@@ -73,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let manifest = dataset::verify(&dir).map_err(|error| refused(&error))?;
     let mut report = Report {
         digest: manifest.digest.clone(),
+        checksum: manifest.is_checked(),
         files: manifest.files.len(),
         records: manifest.records,
         recomputed: 0,
@@ -136,6 +139,9 @@ fn words(report: &Report, recomputed: bool) -> String {
         text::count(report.files as u128),
         text::count(report.records.into())
     );
+    if !report.checksum {
+        words += "; the manifest, of an older version, has no checksum";
+    }
     if recomputed {
         _ = write!(
             words,

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// Trials computed at once [default: the cores of this machine]
     #[arg(long, value_name = "N")]
     slots: Option<usize>,
-    /// Where files that studies name are kept
+    /// Where files that studies name are kept [default: a private folder in the system's temporary folder]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// Seconds that trials under way may take after SIGTERM
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         tls: arguments.connection.tls()?,
         name: arguments.name.clone().unwrap_or_else(default_name),
         slots: slots as u32,
-        cache: arguments.cache.clone().unwrap_or_else(|| client::Config::default().cache),
+        cache: arguments.cache.clone(),
         memory: memory_limit()?,
         grace: Duration::from_secs(arguments.grace),
         patience: arguments.patience.map(Duration::from_secs),

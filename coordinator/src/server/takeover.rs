@@ -144,7 +144,7 @@ pub(super) fn work(name: &str, coordinators: &str, cache: &Path) -> client::Conf
     client::Config {
         coordinator: coordinators.to_owned(),
         name: name.to_owned(),
-        cache: cache.to_path_buf(),
+        cache: Some(cache.to_path_buf()),
         ..client::Config::default()
     }
 }

@@ -80,9 +80,9 @@ pub enum Fault {
     /// NaN, infinite or negative.
     #[error("is not a finite number from 0 on")]
     NotADuration,
-    /// A path that leads elsewhere.
-    #[error("is not a plain relative path")]
-    NotRelative,
+    /// A name that no file of a dataset has.
+    #[error("is not the name of a file of a dataset")]
+    NoDatasetFile,
     /// Not a batch.
     #[error("is not a batch: {0}")]
     NotABatch(DecodeError),

@@ -2,13 +2,15 @@
 
 use bytes::Bytes;
 
+use study::folder;
+
 use super::{Fault, Invalid, chunk, path};
 use crate::v1;
 
 /// The next bytes of a file of the dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultPart {
-    /// A plain relative path with slashes: joined to a folder, it stays within.
+    /// One of the files that a dataset may have.
     pub name: String,
     /// The bytes.
     pub data: Bytes,
@@ -21,9 +23,8 @@ impl TryFrom<v1::ResultChunk> for ResultPart {
 
     fn try_from(message: v1::ResultChunk) -> Result<Self, Invalid> {
         let name = path("name", message.name)?;
-        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':']);
-        if !name.split('/').all(plain) {
-            return Err(Invalid::new("name", Fault::NotRelative));
+        if !folder::is_file(&name) {
+            return Err(Invalid::new("name", Fault::NoDatasetFile));
         }
         Ok(Self { name, data: chunk("data", message.data)?, last: message.last })
     }

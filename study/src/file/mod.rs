@@ -25,7 +25,7 @@ pub use grid::Grid;
 pub(crate) use grid::trains;
 pub(crate) use prior::MOST_PRIORS;
 pub use prior::{PlannedPrior, Scalar};
-pub use settings::{Detail, Replicates};
+pub use settings::{Detail, Replicates, is_name};
 pub use template::template;
 
 use crate::prior::Setting;

@@ -86,11 +86,16 @@ impl Replicates {
     }
 }
 
-pub(super) fn name(item: &Item<'_>) -> Result<String, FileError> {
-    let text = item.text()?;
+/// Whether a study can have this name, which is also that of its folder.
+pub fn is_name(text: &str) -> bool {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let edges = text.starts_with(['.', '-']) || text.ends_with('.');
-    if text.is_empty() || text.len() > 100 || edges || !text.chars().all(valid) {
+    !text.is_empty() && text.len() <= 100 && !edges && text.chars().all(valid)
+}
+
+pub(super) fn name(item: &Item<'_>) -> Result<String, FileError> {
+    let text = item.text()?;
+    if !is_name(text) {
         let valid = "valid are up to 100 letters, digits, - _ and ., no . or - first, no . last";
         return Err(item.refuse("cannot be the name of a folder", valid));
     }

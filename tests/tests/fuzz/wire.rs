@@ -177,8 +177,11 @@ fn valid() -> Vec<Vec<u8>> {
     let progress = vec![Progress { lease: 4, done_trials: 3 }];
     let revoked = vec![Revocation { lease: 4, reason: "late".to_owned() }];
     let leases = Leases { leases: vec![lease()], wait: Duration::from_millis(20), draining: true };
-    let chunk =
-        ResultPart { name: "records/1.parquet".to_owned(), data: Bytes::from("PAR1"), last: true };
+    let chunk = ResultPart {
+        name: "records/part-00001.parquet".to_owned(),
+        data: Bytes::from("PAR1"),
+        last: true,
+    };
     let mut all = vec![
         encode::<v1::RegisterRequest>(registration),
         encode::<v1::RegisterReply>(registered),

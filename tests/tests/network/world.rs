@@ -330,7 +330,7 @@ async fn work(name: String, slots: u32, cache: PathBuf) -> turmoil::Result {
         connector: wire::connector(),
         name,
         slots,
-        cache,
+        cache: Some(cache),
         compute: Compute::Inline,
         ..client::Config::default()
     };

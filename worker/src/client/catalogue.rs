@@ -53,10 +53,11 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Nothing yet; files are kept in a folder.
-    pub(super) fn new(folder: &Path, compute: Compute) -> Self {
+    /// Nothing yet; files are kept in a folder, or in a private one of this user.
+    pub(super) fn new(folder: Option<&Path>, compute: Compute) -> Self {
         let plans = Arc::new(Mutex::new(Recent::new(PLANS)));
-        Self { files: FileCache::new(folder), compute, plans }
+        let files = folder.map_or_else(FileCache::private, FileCache::new);
+        Self { files, compute, plans }
     }
 
     /// The study of a lease, fetched and planned where it is not at hand. Leases that want the same

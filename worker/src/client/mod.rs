@@ -63,8 +63,8 @@ pub struct Config {
     pub name: String,
     /// Shards that are computed at the same time, from 1 to [`MAX_SLOTS`].
     pub slots: u32,
-    /// A folder for the files that studies name.
-    pub cache: PathBuf,
+    /// A folder for the files that studies name; by default a private one of this user.
+    pub cache: Option<PathBuf>,
     /// What a prior may take. As much again is kept of priors that were used before.
     pub memory: MemoryLimit,
     /// The instructions that trials use.
@@ -87,7 +87,7 @@ impl Default for Config {
             tls: None,
             name: "worker".into(),
             slots: 1,
-            cache: std::env::temp_dir().join("regretta-files"),
+            cache: None,
             memory: MemoryLimit { bytes: 4 << 30, state_per_point: 0 },
             cpu: Cpu::detect(),
             compute: Compute::Threads,
@@ -187,7 +187,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<Summary,
     };
     let library = Library::new(config.memory, config.cpu);
     let pool = Pool::start(config.slots as usize, library, config.compute)?;
-    let catalogue = Catalogue::new(&config.cache, config.compute);
+    let catalogue = Catalogue::new(config.cache.as_deref(), config.compute);
     let around =
         Around { config: &config, pool: &pool, catalogue: &catalogue, shutdown: &shutdown };
     let mut summary = Summary::default();

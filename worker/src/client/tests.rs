@@ -290,7 +290,7 @@ async fn serve(state: State) -> (Fake, Config, tempfile::TempDir) {
     let config = Config {
         coordinator: format!("http://{address}"),
         slots: 2,
-        cache: cache.path().to_owned(),
+        cache: Some(cache.path().to_owned()),
         ..Config::default()
     };
     (fake, config, cache)

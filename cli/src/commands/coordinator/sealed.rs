@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use analysis::seal::{Lock, Staging};
 use analysis::{Manifest, PriorSummary};
 use anyhow::{Context, bail};
 use coordinator::server::{Datasets, Definition, Handle, Outcome, Results};
@@ -116,9 +117,7 @@ impl Sealed {
         let text = definition.text.clone();
         let planned = Arc::clone(&plan);
         let priors = tokio::task::spawn_blocking(move || priors(definition, &planned)).await??;
-        // Before the dataset is there to be fetched.
-        std::fs::write(out.join("study.toml"), text)?;
-        let manifest = sealing::dataset(handle, results, priors, &out).await?;
+        let manifest = sealing::dataset(handle, results, &text, priors, &out).await?;
         if let Some(place) = &place {
             let put = dataset::publish(&out, place, stored.as_ref()).await?;
             std::fs::write(out.join(VERSION), put.index().version())?;
@@ -147,16 +146,12 @@ async fn fetch(stored: &Stored, out: &Path) -> anyhow::Result<()> {
     if std::fs::read_to_string(out.join(VERSION)).is_ok_and(|held| held == version) {
         return Ok(());
     }
-    let name = out.file_name().unwrap_or_default().to_string_lossy();
-    let beside = out.with_file_name(format!(".{name}"));
-    // What an interruption left may be of another version.
-    absent(std::fs::remove_dir_all(&beside))?;
-    std::fs::create_dir_all(&beside)?;
-    disk::require(&beside, stored.index().bytes())?;
-    stored.fetch(&stored.index().0, &beside).await?;
-    std::fs::write(beside.join(VERSION), version)?;
-    absent(std::fs::remove_dir_all(out))?;
-    Ok(std::fs::rename(&beside, out)?)
+    let staging = Staging::create(&Lock::take(out)?)?;
+    disk::require(out, stored.index().bytes())?;
+    stored.fetch(&stored.index().0, &staging.path("")).await?;
+    absent(std::fs::remove_file(out.join(VERSION)))?;
+    staging.publish()?;
+    Ok(std::fs::write(out.join(VERSION), version)?)
 }
 
 /// What is not there need not be removed.

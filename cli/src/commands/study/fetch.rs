@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use analysis::Manifest;
-use analysis::seal::Staging;
+use analysis::seal::{Lock, Staging};
 use anyhow::bail;
 use proto::convert::{ResultPart, study_bytes};
 use proto::v1;
@@ -12,7 +11,8 @@ use proto::v1;
 use super::Common;
 use super::client::{broken, find, refused};
 use crate::commands::print;
-use crate::exit::BadInput;
+use crate::exit::{BadInput, CheckFailed};
+use crate::place::manifest;
 
 /// Downloads into a folder beside the dataset that is there, so that neither a broken download nor half of one is
 /// ever taken for a dataset.
@@ -29,20 +29,20 @@ pub(super) async fn fetch(
     }
     let mut client = common.client().await?;
     let id = find(&mut client, wanted).await?;
-    if held && Manifest::read(out)?.study_digest != id.hex() {
+    if held && manifest(out)?.study_digest != id.hex() {
         let refused = "holds a dataset of another study; choose another --out";
         bail!(BadInput(format!("{} {refused}", out.display())));
     }
     let request = v1::FetchResultsRequest { study: study_bytes(id) };
     let mut chunks = client.fetch_results(request).await.map_err(refused)?.into_inner();
-    let staging = Staging::create(out)?;
+    let staging = Staging::create(&Lock::take(out)?)?;
     let mut open: Option<std::fs::File> = None;
     let mut files = 0;
     while let Some(chunk) = chunks.message().await.map_err(broken)? {
         let ResultPart { name, data, last } = ResultPart::try_from(chunk)?;
         let mut file = match open.take() {
             Some(file) => file,
-            None => std::fs::File::create(staging.path(&name))?,
+            None => std::fs::File::create_new(staging.path(&name))?,
         };
         file.write_all(&data)?;
         if last {
@@ -53,10 +53,9 @@ pub(super) async fn fetch(
         }
     }
     let manifest = analysis::dataset::verify(&staging.path(""))?;
-    // It stands beside the dataset, and is no part of it.
-    let study = "study.toml";
-    if staging.path(study).exists() {
-        std::fs::rename(staging.path(study), out.join(study))?;
+    if manifest.study_digest != id.hex() {
+        let sent = "the coordinator sent the dataset of another study";
+        bail!(CheckFailed(format!("{sent}, {} ({})", manifest.name, manifest.study)));
     }
     staging.publish()?;
     print(&format!("{files} files in {}\ndigest {}", out.display(), manifest.digest))

@@ -70,6 +70,7 @@ impl Sample {
                 }
             }
         })?;
+        dataset.confirm().map_err(|error| refused(&error))?;
         if let Some(cell) = (0..ids.len()).find(|&cell| found[cell] != held[cell]) {
             return Err(CheckFailed(format!(
                 "the manifest says that cell {} has {} trials, and there are records of {}",

@@ -23,6 +23,7 @@ use object_store::path::Path;
 use object_store::{
     Error as Failure, ObjectStore, ObjectStoreExt, PutMode, PutOptions, UpdateVersion,
 };
+use study::folder::is_file;
 
 use super::error::{At, Error};
 use super::location::Bucket;
@@ -54,7 +55,8 @@ pub async fn look(place: &Bucket) -> Result<Option<Stored>, Error> {
     let Some((bytes, tag)) = get(&at).await? else { return Ok(None) };
     let index = std::str::from_utf8(&bytes).ok().and_then(Index::parse);
     let Some(index) = index else {
-        return Err(Error::Altered { object: at.to_string(), found: "no index".to_owned() });
+        let found = "no index of a dataset".to_owned();
+        return Err(Error::Altered { object: at.to_string(), found });
     };
     Ok(Some(Stored { at: place.join(&index.version()), index, tag }))
 }
@@ -72,8 +74,7 @@ pub async fn below(place: &Bucket) -> Result<Vec<String>, Error> {
     Ok(listed.common_prefixes.iter().map(|found| format!("s3://{}/{found}", at.bucket)).collect())
 }
 
-/// Puts the dataset of a folder to a place, over the one that was seen there. What begins with a dot is
-/// no part of it.
+/// Puts the dataset of a folder to a place, over the one that was seen there.
 pub async fn publish(
     folder: &FilePath,
     place: &Bucket,
@@ -267,19 +268,15 @@ async fn index_of(folder: &FilePath) -> Result<Index, Error> {
     Ok(Index(files))
 }
 
-/// Files of a dataset and of its folders, in order of name; what begins with a dot is not part of it.
+/// The files of the dataset in a folder, in order of name. What else is there is no part of it.
 pub(crate) fn names(folder: &FilePath) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    let mut open = vec![String::new()];
-    while let Some(prefix) = open.pop() {
-        for entry in std::fs::read_dir(folder.join(&prefix))? {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with('.') {
-                continue;
+    for prefix in ["", "records/"] {
+        for entry in std::fs::read_dir(folder.join(prefix))? {
+            let name = format!("{prefix}{}", entry?.file_name().to_string_lossy());
+            if is_file(&name) {
+                names.push(name);
             }
-            let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
-            if entry.file_type()?.is_dir() { open.push(path) } else { names.push(path) }
         }
     }
     names.sort_unstable();

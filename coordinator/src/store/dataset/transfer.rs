@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use futures_util::{Stream, TryStreamExt};
 use object_store::ObjectStore;
 use object_store::buffered::BufWriter;
 use object_store::path::Path;
+use rand::TryRng;
+use rand::rngs::SysRng;
 use tokio::fs::{self, File};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -86,15 +87,14 @@ pub(super) async fn download(
     from: impl Stream<Item = io::Result<Bytes>>,
     to: &FilePath,
 ) -> io::Result<Part> {
-    // Others may be getting the same file.
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    // Others may be getting the same file, also on other machines.
+    let unique = SysRng.try_next_u64().map_err(io::Error::other)?;
     let mut name = OsString::from(".");
     name.push(to.file_name().unwrap_or_default());
-    name.push(format!(".{}-{count}.part", std::process::id()));
+    name.push(format!(".{unique:016x}.part"));
     fs::create_dir_all(to.parent().unwrap_or(to)).await?;
     let mut part = Part { path: to.with_file_name(name), found: (blake3::hash(b""), 0) };
-    let mut file = File::create(&part.path).await?;
+    let mut file = File::create_new(&part.path).await?;
     let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
     let mut from = std::pin::pin!(from);
     while let Some(chunk) = from.try_next().await? {
