@@ -4,15 +4,17 @@
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
+use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
-use crate::common::{Bench, stderr};
+use crate::common::Bench;
 use crate::service::{Process, Service, digest, until};
 
 /// What a coordinator may take, in KiB.
@@ -40,11 +42,21 @@ design = ["fixed", "adaptive"]
 method = ["pem-bo"]
 "#;
 
+const CREDENTIALS: [&str; 2] = ["--token-file", "token"];
+
+/// How long an attack may take to get into position; one that is repelled never does.
+const POSITION: Duration = Duration::from_secs(8);
+
 /// Trials of the study.
 const TRIALS: u64 = 24_000;
 
-/// Reasons for which a lease may end early without anything being wrong.
-const BENIGN: [&str; 2] = ["another worker was faster", "the cell has stopped"];
+/// What a worker may be told of a lease without anything being wrong. The last is said to a heartbeat that crosses the
+/// acknowledgement of a lease; one that was lost is refused on the stream too, as "ended".
+const BENIGN: [&[&str]; 3] = [
+    &["another worker was faster"],
+    &["the cell has stopped"],
+    &["took a lease back", "this worker does not hold this lease"],
+];
 
 /// How much of an attack has been carried out.
 #[derive(Clone, Default)]
@@ -80,15 +92,20 @@ pub(crate) struct Siege {
 impl Siege {
     /// A coordinator that asks for no credentials, and two honest workers that have joined.
     pub(crate) fn open() -> Self {
-        Self::lay(&[], &[])
+        Self::lay(&[], None)
     }
 
     /// The same where callers need a token that only the honest ones have.
-    pub(crate) fn guarded(more: &[&str]) -> Self {
-        Self::lay(&["--token-file", "token"], more)
+    pub(crate) fn guarded() -> Self {
+        Self::lay(&CREDENTIALS, None)
     }
 
-    fn lay(credentials: &'static [&'static str], more: &[&str]) -> Self {
+    /// The same where the coordinator may open only so many files.
+    pub(crate) fn with_open_files(most: u32) -> Self {
+        Self::lay(&CREDENTIALS, Some(most))
+    }
+
+    fn lay(credentials: &'static [&'static str], open_files: Option<u32>) -> Self {
         // One after another: each has the machine to itself.
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,10 +117,13 @@ impl Siege {
             &["coordinator", "--dir", "service", "--listen", "127.0.0.1:0"][..],
             &["--metrics", "127.0.0.1:0", "--lease-seconds", LEASE, "--shard-seconds", "0.05"],
             credentials,
-            more,
         ];
-        let mut command = bench.command(&arguments.concat());
-        command.env("RUST_LOG", "info");
+        // The process that the shell becomes has the id that the shell had.
+        let limit = open_files.map(|most| format!("ulimit -n {most} && ")).unwrap_or_default();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{limit}exec \"$@\""), "sh"]);
+        command.arg(env!("CARGO_BIN_EXE_regretta")).args(arguments.concat());
+        command.current_dir(bench.dir.path()).env("RUST_LOG", "info");
         let service = Service::of(command);
         let mut siege = Self {
             bench,
@@ -130,6 +150,14 @@ impl Siege {
         self.honest.push((name.to_owned(), worker));
     }
 
+    /// Waits until so many blows have fallen, or for as long as the attack may need.
+    pub(crate) fn wait_for_blows(&self, blows: u64) {
+        let began = Instant::now();
+        while self.attack.blows() < blows && began.elapsed() < POSITION {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// `regretta study ..` with credentials.
     pub(crate) fn study(&self, arguments: &[&str]) -> Output {
         self.service.study(&self.bench, &[arguments, self.credentials].concat())
@@ -139,12 +167,12 @@ impl Siege {
     /// fallen.
     pub(crate) fn is_withstood(&self, blows: u64) {
         until("the study is submitted", || self.study(&["submit", "study.toml"]).status.success());
-        let mut said = String::new();
         until("the study is sealed", || {
-            let watched = self.study(&["watch", "besieged"]);
-            said = stderr(&watched);
-            assert_ne!(watched.status.code(), Some(3), "{said}");
-            watched.status.success()
+            std::thread::sleep(Duration::from_millis(100));
+            let asked = self.study(&["status", "besieged", "--json"]);
+            let status: Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
+            assert_ne!(status["state"], "failed", "{status}");
+            status["state"] == "done"
         });
         until("the dataset is fetched", || {
             self.study(&["fetch", "besieged", "--out", "fetched"]).status.success()
@@ -181,7 +209,8 @@ fn lost(said: &str) -> Vec<&str> {
         "cannot compute a lease",
     ];
     let is_lost = |line: &&str| {
-        signs.iter().any(|sign| line.contains(sign)) && !BENIGN.iter().any(|why| line.contains(why))
+        let is_benign = |words: &&[&str]| words.iter().all(|word| line.contains(word));
+        signs.iter().any(|sign| line.contains(sign)) && !BENIGN.iter().any(is_benign)
     };
     said.lines().filter(is_lost).collect()
 }

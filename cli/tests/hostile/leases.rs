@@ -33,10 +33,8 @@ async fn leases(rogue: &mut Rogue, wanted: u32) -> Vec<Lease> {
 
 /// Registers again and names the id that it had.
 async fn reconnect(rogue: &mut Rogue) {
-    let previous = v1::RegisterRequest {
-        previous_worker_id: Some(rogue.id),
-        ..registration("rogue", 2)
-    };
+    let previous =
+        v1::RegisterRequest { previous_worker_id: Some(rogue.id), ..registration("rogue", 2) };
     if let Ok(reply) = rogue.client.register(previous).await {
         rogue.id = reply.into_inner().worker_id;
     }
@@ -101,11 +99,8 @@ fn replies_that_nobody_reads_are_bounded() {
     for _ in 0..8 {
         siege.attackers.spawn(flood(siege.attack.clone(), siege.service.url.clone()));
     }
-    // The flood has to come to a halt, or to what would be some 700 MiB of answers.
-    let began = std::time::Instant::now();
-    while siege.attack.blows() < 6_000_000 && began.elapsed() < Duration::from_secs(8) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    // It comes to a halt, or to what would be some 700 MiB of answers.
+    siege.wait_for_blows(6_000_000);
     siege.is_withstood(1000);
 }
 

@@ -106,10 +106,7 @@ fn unfinished_uploads_take_little_memory() {
     for _ in 0..64 {
         siege.attackers.spawn(handle(0));
     }
-    let began = std::time::Instant::now();
-    while siege.attack.blows() < 800 && began.elapsed() < Duration::from_secs(8) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    siege.wait_for_blows(800);
     siege.is_withstood(4);
 }
 
