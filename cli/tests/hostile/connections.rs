@@ -15,18 +15,14 @@ use tonic::transport::Endpoint;
 use crate::rogue::registration;
 use crate::siege::{Attack, Siege, sockets};
 
-/// Connections of an attack. 4,096 of them say one byte.
-const CONNECTIONS: usize = 6144;
-
 /// Callers of the attack at each address of its own.
 const AN_ADDRESS: usize = 512;
 
-/// What callers of the port for calls begin with: a byte, nothing, a handshake of HTTP/2 without a call.
-const SILENT: [&[u8]; 6] =
-    [b"P", b"P", b"", b"P", b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"];
+/// A handshake of HTTP/2 without a call.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// What callers of the port for metrics begin with: half of a request, and less.
-const HALF: [&[u8]; 2] = [b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"G"];
+/// Half of a request.
+const HALF: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ";
 
 /// Opens a connection from an address of this machine and says `words`; none where the coordinator does not take it.
 async fn connect(to: SocketAddr, from: u8, words: &[u8]) -> Option<TcpStream> {
@@ -54,22 +50,22 @@ async fn besiege(attack: Attack, to: SocketAddr, from: u8, words: &'static [u8])
     }
 }
 
-/// As many callers as this process may have, half of them from the address of the honest ones.
-fn surround(siege: &Siege, to: SocketAddr, words: &[&'static [u8]]) {
-    let callers = CONNECTIONS.min(sockets());
-    for caller in 0..callers {
+/// Callers of each kind, or as many as this process may have, half of them from the address of the honest ones.
+fn surround(siege: &Siege, to: SocketAddr, kinds: &[(usize, &'static [u8])]) {
+    let callers = kinds.iter().flat_map(|&(count, words)| std::iter::repeat_n(words, count));
+    let callers: Vec<&[u8]> = callers.take(sockets()).collect();
+    for (caller, words) in callers.iter().enumerate() {
         let own = 2 + (caller / 2 / AN_ADDRESS) as u8;
         let from = if caller % 2 == 0 { 1 } else { own };
-        let words = words[caller / 2 % words.len()];
         siege.attackers.spawn(besiege(siege.attack.clone(), to, from, words));
     }
-    siege.wait_for_blows(callers as u64);
+    siege.wait_for_blows(callers.len() as u64);
 }
 
 #[test]
 fn connections_without_calls_lock_nobody_out() {
     let mut siege = Siege::guarded();
-    surround(&siege, siege.service.address, &SILENT);
+    surround(&siege, siege.service.address, &[(4096, b"P"), (512, b""), (512, PREFACE)]);
     siege.join("honest-3");
     siege.is_withstood(1000);
 }
@@ -77,7 +73,7 @@ fn connections_without_calls_lock_nobody_out() {
 #[test]
 fn half_requests_for_metrics_stop_nobody() {
     let mut siege = Siege::with_open_files(2048);
-    surround(&siege, siege.service.metrics.unwrap(), &HALF);
+    surround(&siege, siege.service.metrics.unwrap(), &[(2048, HALF), (2048, b"G")]);
     siege.join("honest-3");
     siege.is_withstood(1000);
 }

@@ -1,6 +1,6 @@
 //! Workers with credentials that meddle with leases: their own, those of others, and those that nobody holds.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto::v1::record_stream::Message;
 use proto::v1::{self, Lease};
@@ -47,12 +47,12 @@ async fn send(rogue: &Rogue, id: u64, messages: Vec<Message>) -> Option<Open> {
         out.send(on_stream(message)).await.unwrap();
     }
     let replies = rogue.client.clone().stream(ReceiverStream::new(outgoing)).await.ok()?;
-    Some(Open { _out: out, replies: replies.into_inner() })
+    Some(Open { out, replies: replies.into_inner() })
 }
 
 /// A stream that is kept open.
 struct Open {
-    _out: mpsc::Sender<v1::RecordStream>,
+    out: mpsc::Sender<v1::RecordStream>,
     replies: Streaming<v1::RecordReply>,
 }
 
@@ -174,9 +174,13 @@ async fn misuse(rogue: &mut Rogue, other: &Rogue, round: u64, lease: &Lease) {
         4 => hear(send(rogue, id, all(&[&finish, &abandon(lease)])).await, 1).await,
         // The end, and another registration before its answer.
         5 => {
-            let stream = send(rogue, id, all(&[&finish])).await;
-            reconnect(rogue).await;
-            hear(stream, 1).await;
+            if let Some(mut stream) = send(rogue, id, begin).await {
+                // Once its records are taken, the end is what is left to do.
+                _ = timeout(A_MOMENT, stream.replies.message()).await;
+                _ = stream.out.send(on_stream(finish)).await;
+                wait(Duration::from_micros(100 * (round / 8 % 24))).await;
+                reconnect(rogue).await;
+            }
         }
         // On streams of another registration, and of none.
         6 => {
@@ -193,6 +197,14 @@ async fn misuse(rogue: &mut Rogue, other: &Rogue, round: u64, lease: &Lease) {
             hear(end, 1).await;
             drop(back);
         }
+    }
+}
+
+/// Waits more exactly than a timer would.
+async fn wait(time: Duration) {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        tokio::task::yield_now().await;
     }
 }
 
@@ -228,15 +240,28 @@ fn doubled_and_disordered_messages_lose_nothing() {
     siege.is_withstood(16);
 }
 
-/// Hands a lease in, and registers again before the answer.
+/// Hands leases in and registers again before the answer, sooner or later.
 async fn reconnect_too_soon(attack: Attack, url: String) {
     let mut rogue = Rogue::join(&url, "rogue", 2).await;
     let other = Rogue::join(&url, "other", 1).await;
+    let mut round = 5;
     while attack.goes_on() {
         for lease in leases(&mut rogue, 1).await {
-            misuse(&mut rogue, &other, 5, &lease).await;
+            misuse(&mut rogue, &other, round, &lease).await;
             attack.count(1);
+            round += 8;
         }
+    }
+}
+
+/// Heartbeats that name thousands of leases that never were: what comes meanwhile is handled at one go.
+async fn keep_busy(attack: Attack, url: String) {
+    let mut rogue = Rogue::join(&url, "busy", 1).await;
+    let named =
+        (0..4000).map(|lease| v1::LeaseProgress { lease: (1 << 60) + lease, done_trials: 0 });
+    let request = v1::HeartbeatRequest { worker_id: rogue.id, leases: named.collect() };
+    while attack.goes_on() {
+        _ = rogue.client.heartbeat(request.clone()).await;
     }
 }
 
@@ -245,6 +270,7 @@ fn a_reconnect_between_end_and_answer_loses_nothing() {
     let siege = Siege::open();
     for _ in 0..2 {
         siege.attackers.spawn(reconnect_too_soon(siege.attack.clone(), siege.service.url.clone()));
+        siege.attackers.spawn(keep_busy(siege.attack.clone(), siege.service.url.clone()));
     }
-    siege.is_withstood(8);
+    siege.is_withstood(24);
 }
