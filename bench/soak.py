@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """A cluster under faults: nothing lost, nothing twice, and the digests of undisturbed runs.
 
-    python3 bench/soak.py target/release/regretta [--minutes 16] [--seed 1] [--log bench/soak.log] [--s3]
+    python3 bench/soak.py target/release/regretta [--minutes 20] [--seed 1] [--log bench/soak.log] [--s3]
 
-Two coordinators share a PostgreSQL ledger and a folder on a small disk; four workers and a client call them over TLS;
-each has a host of its own (.ci/network.py). Studies are handed in one after another, while processes are killed, stopped
-and drained, networks cut and slowed, PostgreSQL restarted and crashed, and the disk filled, at random from a seed. Every
+Two coordinators share a PostgreSQL ledger and a folder on a small disk; five workers and a client call them over TLS;
+each has a host of its own (.ci/network.py). What the fifth worker hands in is doubled, reordered and forged
+(soaking/rogue.py). Studies are handed in one after another, while processes are killed, stopped and drained, networks cut
+and slowed, PostgreSQL restarted and crashed, and the disk filled, frozen, slowed and broken, at random from a seed. Every
 study is fetched, verified and compared with what one process gives without faults. Whatever ends is started again, as
 systemd or Kubernetes would.
 
-Needs root, Debian's postgresql and iproute2, Python's grpcio and polars, and some 2 GB in the folder of temporary files.
+Needs root, Debian's postgresql and iproute2, Python's grpcio, grpcio-reflection and polars, and some 2 GB in the folder of temporary files.
 Exit code 0 where all checks held.
 """
 
 import argparse
+import json
 import re
 import shutil
 import signal
@@ -97,6 +99,11 @@ def summary(journal: Journal, cluster: Cluster, faults: Faults) -> None:
     journal.count("seen in logs", "shards that lost their worker", sum(text.count("a worker was lost") for text in logs.values()))
     journal.count("seen in logs", "writes that failed", sum(text.count("a write failed") for text in logs.values()))
     journal.count("seen in logs", "times that a leader stopped serving", sum(text.count("does not lead any more") for text in logs.values()))
+    for line in re.findall(r"^misuse (.*)$", logs[cluster.rogue.log], re.MULTILINE):
+        for way, times in json.loads(line).items():
+            journal.count("done by the hostile worker", way, times)
+    misused = sum(journal.counts.get("done by the hostile worker", {}).values())
+    journal.check(misused > 0, f"the hostile worker has done something: {misused}")
     journal.check(cluster.metrics["regretta_alarms_total"] == 0, "no two computations of a shard differ")
     for name, amount in cluster.metrics.items():
         journal.count("seen in metrics", name.removeprefix("regretta_").removesuffix("_total").replace("_", " "), amount)
@@ -107,7 +114,7 @@ def summary(journal: Journal, cluster: Cluster, faults: Faults) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
-    parser.add_argument("--minutes", type=float, default=16)
+    parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--log", type=Path)
     parser.add_argument("--s3", action="store_true", help="keep records in an object store (Python's moto[server]), which is cut, slowed and stopped too")
@@ -122,7 +129,7 @@ def main() -> None:
     try:
         expected = undisturbed(binary, folder, journal)
         with Disk(folder, DISK) as disk, Network() as network:
-            cluster = Cluster(journal, network, binary, folder, disk, arguments.s3)
+            cluster = Cluster(journal, network, binary, folder, disk, arguments.s3, arguments.seed)
             try:
                 faults = soak(journal, cluster, expected, arguments.minutes, arguments.seed)
                 journal.count("seen in the ledger", "leaders", int(cluster.database.sql("SELECT restarts FROM store") or 0))

@@ -1,4 +1,4 @@
-"""Two coordinators that share a PostgreSQL ledger and a folder, workers, and a client, each on a host of its own."""
+"""Two coordinators that share a PostgreSQL ledger and a folder, workers, one of them hostile, and a client, each on a host of its own."""
 
 import json
 import signal
@@ -14,6 +14,7 @@ from .machines import Bucket, Clock, Database, Disk, Member, Supervisor
 
 COORDINATORS = ("one", "two")
 WORKERS = 4
+ROGUE = 7171  # where the hostile worker's proxy listens, on its host
 LEASE = 10.0  # seconds; the default of 30 would leave time for fewer faults
 TLS = ["--tls-ca", "certs/ca.pem", "--tls-cert", "certs/client.pem", "--tls-key", "certs/client.key"]
 
@@ -21,7 +22,7 @@ TLS = ["--tls-ca", "certs/ca.pem", "--tls-cert", "certs/client.pem", "--tls-key"
 class Cluster:
     """All of it, under one folder."""
 
-    def __init__(self, journal: Journal, network, binary: str, folder: Path, disk: Disk, s3: bool):
+    def __init__(self, journal: Journal, network, binary: str, folder: Path, disk: Disk, s3: bool, seed: int):
         self.journal, self.network, self.binary, self.folder, self.disk = journal, network, binary, folder, disk
         self.clock = Clock(journal)
         self.switching = threading.Lock()  # the switch takes one order at a time
@@ -35,12 +36,14 @@ class Cluster:
         self.bucket = Bucket(network.add("store"), folder) if s3 else None
         self.coordinators = [self.coordinator(name, host) for name, host in hosts.items()]
         self.workers = [self.worker(f"worker-{number}") for number in range(1, WORKERS + 1)]
+        self.rogue, hostile = self.hostile(seed)
+        self.workers.append(hostile)
         self.health: dict[str, tuple[float, str]] = {name: (0.0, "silent") for name in COORDINATORS}
         self.served: deque[tuple[float, str]] = deque(maxlen=100_000)  # when who was found serving
         self.metrics: Counter[str] = Counter()
         self.known: dict[str, dict[str, int]] = {}
         self.faults: dict[str, float] = {}  # when the last fault of each kind ended; the time to come while it lasts
-        self.supervisor = Supervisor(journal, [*self.coordinators, *self.workers], self.ended)
+        self.supervisor = Supervisor(journal, [*self.coordinators, *self.workers, self.rogue], self.ended)
 
     def coordinator(self, name: str, host) -> Member:
         command = [
@@ -60,6 +63,18 @@ class Cluster:
         addresses = self.addresses[:: 1 if int(name[-1]) % 2 else -1]
         command = [self.binary, "worker", "--coordinator", ",".join(addresses), *TLS, "--name", name, "--slots", "1"]
         return Member(self.journal, self.network.add(name), name, [*command, "--cache", f"cache-{name}"], self.folder, {"RUST_LOG": "info"})
+
+    def hostile(self, seed: int) -> tuple[Member, Member]:
+        """A worker's proxy that misuses what goes through it, and the worker."""
+        host = self.network.add("hostile")
+        addresses = [address.removeprefix("https://") for address in self.addresses]
+        proxy = [sys.executable, "-B", str(Path(__file__).with_name("rogue.py")), "certs", str(ROGUE), str(seed), *addresses]
+        worker = [self.binary, "worker", "--coordinator", f"http://127.0.0.1:{ROGUE}", "--name", "hostile", "--slots", "1"]
+        environment = {"RUST_LOG": "info"}
+        return (
+            Member(self.journal, host, "rogue", proxy, self.folder, {}),
+            Member(self.journal, host, "hostile", [*worker, "--cache", "cache-hostile"], self.folder, environment),
+        )
 
     def start(self) -> None:
         self.clock.start()
@@ -143,7 +158,7 @@ class Cluster:
         return process.returncode, out, error
 
     def logs(self) -> list[Path]:
-        return [member.log for member in (*self.coordinators, *self.workers)]
+        return [member.log for member in (*self.coordinators, *self.workers, self.rogue)]
 
     def close(self) -> None:
         """Ends whatever runs."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .cluster import LEASE, Cluster
-from .machines import Member
+from .machines import WITH_LOG, WITHOUT_LOG, Member
 
 MEAN = 5.0  # seconds between faults
 AT_ONCE = 3
@@ -57,7 +57,7 @@ class Faults(threading.Thread):
             *[self.cut_leader] * 1, *[self.cut_leader_one_way] * 2, *[self.slow_leader] * 1,
             self.kill_standby, self.stop_standby, self.cut_standby, self.kill_both,
             self.restart_database, self.restart_database, self.crash_database, self.crash_database,
-            self.cut_database, self.slow_database, *[self.fill_disk] * 3,
+            self.cut_database, self.slow_database, *[self.fill_disk] * 3, *[self.freeze_disk] * 2, *[self.slow_disk] * 2, *[self.fail_disk] * 2,
         ]
 
     def run(self) -> None:
@@ -339,5 +339,61 @@ class Faults(threading.Thread):
                     self.cluster.disk.fill()
                     time.sleep(0.2)
                 self.cluster.disk.free()
+
+        self.later(work)
+
+    def freeze_disk(self) -> None:
+        if "disk" in self.active:
+            return
+        seconds = self.random.uniform(2, 1.2 * LEASE)
+
+        def work() -> None:
+            with self.fault("frozen disk", "disk", "disk", f", {seconds:.0f} s"):
+                self.cluster.disk.freeze()
+                time.sleep(seconds)
+                self.cluster.disk.thaw()
+
+        self.later(work)
+
+    def slow_disk(self) -> None:
+        """It stands still most of the time."""
+        if "disk" in self.active:
+            return
+        seconds, stands, goes = self.random.uniform(8, 16), self.random.uniform(0.2, 0.8), self.random.uniform(0.05, 0.2)
+
+        def work() -> None:
+            with self.fault("slow disk", "disk", "disk", f", {seconds:.0f} s, {stands:.1f} s of {stands + goes:.1f} s"):
+                end = time.monotonic() + seconds
+                while time.monotonic() < end:
+                    self.cluster.disk.freeze()
+                    time.sleep(stands)
+                    self.cluster.disk.thaw()
+                    time.sleep(goes)
+
+        self.later(work)
+
+    def fail_disk(self) -> None:
+        """Every write and sync fails for a while. Then the machines are reset, and the disk has what was synced."""
+        if "disk" in self.active:
+            return
+        seconds, flags = self.random.uniform(1, 8), self.random.choice((WITH_LOG, WITHOUT_LOG))
+        disk, coordinators = self.cluster.disk, self.cluster.coordinators
+
+        def work() -> None:
+            how = "" if flags == WITH_LOG else ", its log lost"
+            with self.fault("failing disk", "disk", "disk", f", {seconds:.0f} s{how}"):
+                disk.fail(flags)
+                time.sleep(seconds)
+                end = time.monotonic() + 30
+                while True:
+                    for member in coordinators:
+                        member.rest = 3.0
+                        member.signal(signal.SIGKILL, *KILLED)
+                    time.sleep(0.2)
+                    if disk.detach():
+                        break
+                    if time.monotonic() > end:
+                        raise RuntimeError("the failed disk cannot be detached")
+                disk.attach()
 
         self.later(work)

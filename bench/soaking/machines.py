@@ -1,9 +1,12 @@
-"""What the cluster runs on: a small disk that can be filled, PostgreSQL, and processes that are started again."""
+"""What the cluster runs on: a small disk that can be filled, frozen and broken, PostgreSQL, and processes that are started again."""
 
+import errno
+import fcntl
 import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -14,6 +17,10 @@ from pathlib import Path
 from .journal import Journal
 
 MEBIBYTE = 1 << 20
+
+# Requests to a file system: FIFREEZE and FITHAW of linux/fs.h, EXT4_IOC_SHUTDOWN of linux/ext4.h with its flags.
+FREEZE, THAW, SHUT_DOWN = 0xC0045877, 0xC0045878, 0x8004587D
+WITH_LOG, WITHOUT_LOG = 1, 2
 
 
 class Clock(threading.Thread):
@@ -42,12 +49,14 @@ class Clock(threading.Thread):
 
 
 class Disk:
-    """A file system in a file, so that a full disk is a full disk."""
+    """A file system in a file, so that a full disk is a full disk, and one that fails has lost what was not synced."""
 
     def __init__(self, folder: Path, mebibytes: int):
         self.image, self.mount = folder / "disk.img", folder / "shared"
         self.filler = self.mount / "filler"
         self.mebibytes = mebibytes
+        self.lock = threading.Lock()  # nothing is frozen any more once it is unmounted for good
+        self.gone = False
 
     def __enter__(self) -> "Disk":
         with self.image.open("wb") as image:
@@ -55,12 +64,22 @@ class Disk:
         self.mount.mkdir()
         # Without room that is kept for root, which the coordinators may be.
         subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(self.image)], check=True)
-        subprocess.run(["mount", "-o", "loop", str(self.image), str(self.mount)], check=True)
+        self.attach()
         return self
 
+    def attach(self) -> None:
+        subprocess.run(["mount", "-o", "loop", str(self.image), str(self.mount)], check=True)
+
+    def detach(self) -> bool:
+        """Succeeds once nobody has a file open."""
+        return subprocess.run(["umount", str(self.mount)], capture_output=True).returncode == 0
+
     def __exit__(self, *_) -> None:
+        with self.lock:
+            self.gone = True
+        self.thaw()
         for _ in range(50):
-            if subprocess.run(["umount", str(self.mount)], capture_output=True).returncode == 0:
+            if self.detach():
                 return
             time.sleep(0.2)
         subprocess.run(["umount", "--lazy", str(self.mount)])
@@ -74,6 +93,31 @@ class Disk:
                     os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, piece)
                 except OSError:
                     piece //= 2
+
+    def request(self, what: int, argument: bytes) -> None:
+        folder = os.open(self.mount, os.O_RDONLY)
+        try:
+            fcntl.ioctl(folder, what, argument)
+        finally:
+            os.close(folder)
+
+    def freeze(self) -> None:
+        """Whoever writes waits from now on."""
+        with self.lock:
+            if not self.gone:
+                self.request(FREEZE, bytes(4))
+
+    def thaw(self) -> None:
+        try:
+            self.request(THAW, bytes(4))
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # it is not frozen
+                raise
+
+    def fail(self, flags: int) -> None:
+        """Everything fails from now on, until the disk is detached and attached again. What was not synced is lost;
+        without its log, as when the power fails."""
+        self.request(SHUT_DOWN, struct.pack("I", flags))
 
     def free(self) -> None:
         self.filler.unlink(missing_ok=True)
