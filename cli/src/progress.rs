@@ -18,7 +18,6 @@ const LINE: Duration = Duration::from_secs(5);
 /// Shows a study's progress on stderr.
 pub(crate) struct Progress {
     view: View,
-    evidence: f64,
 }
 
 enum View {
@@ -28,8 +27,8 @@ enum View {
 }
 
 impl Progress {
-    /// For a study in which a row counts as decided at log E >= log `evidence`.
-    pub(crate) fn new(quiet: bool, evidence: f64) -> Self {
+    /// Nothing is shown where that is quiet.
+    pub(crate) fn new(quiet: bool) -> Self {
         let view = if quiet {
             View::Quiet
         } else if std::io::stderr().is_terminal() {
@@ -42,12 +41,12 @@ impl Progress {
         } else {
             View::Lines { last: None }
         };
-        Self { view, evidence: libm::log(evidence) }
+        Self { view }
     }
 
     /// Shows where the study stands.
     pub(crate) fn show(&mut self, status: &StudyStatus) {
-        let verdicts = self.verdicts(&status.rows);
+        let verdicts = verdicts(status);
         match &mut self.view {
             View::Quiet => {}
             View::Lines { last } => {
@@ -65,7 +64,7 @@ impl Progress {
                     }));
                 }
                 total.set_prefix(status.name.clone());
-                set(total, done(status), planned(status), rate(status));
+                set(total, status.trials_done, status.trials_planned, rate(status));
                 for (bar, cell) in cells.iter().zip(&status.cells) {
                     set(bar, cell.trials_done, cell.trials_planned, label(cell));
                 }
@@ -85,27 +84,30 @@ impl Progress {
             _ => {}
         }
     }
+}
 
-    fn verdicts(&self, rows: &[RowStatus]) -> String {
-        if rows.is_empty() {
-            return "no verdicts on the way".to_owned();
-        }
-        let refuted = |row: &&RowStatus| row.ln_e_refute >= self.evidence && !row.exploratory;
-        let confirmed = |row: &&RowStatus| row.ln_e_confirm >= self.evidence && !row.exploratory;
-        let (refutations, confirmations) =
-            (rows.iter().filter(refuted).count(), rows.iter().filter(confirmed).count());
-        let mut text = format!("so far {refutations} rows refuted, {confirmations} confirmed");
-        if let Some(row) = rows.iter().find(refuted) {
-            let coverage = 1.0 - row.violations as f64 / row.trials.max(1) as f64;
-            // Writing to a string cannot fail.
-            _ = write!(
-                text,
-                ", first {} at t = {}, delta = {} (coverage {coverage:.4})",
-                row.claim, row.t, row.delta
-            );
-        }
-        text
+/// How many rows are decided at the evidence that the study asks for.
+fn verdicts(status: &StudyStatus) -> String {
+    let rows = &status.rows;
+    let evidence = status.family.as_ref().map_or(f64::INFINITY, |family| family.ln_evidence);
+    if rows.is_empty() {
+        return "no verdicts on the way".to_owned();
     }
+    let refuted = |row: &&RowStatus| row.ln_e_refute >= evidence && !row.exploratory;
+    let confirmed = |row: &&RowStatus| row.ln_e_confirm >= evidence && !row.exploratory;
+    let (refutations, confirmations) =
+        (rows.iter().filter(refuted).count(), rows.iter().filter(confirmed).count());
+    let mut text = format!("so far {refutations} rows refuted, {confirmations} confirmed");
+    if let Some(row) = rows.iter().find(refuted) {
+        let coverage = 1.0 - row.violations as f64 / row.trials.max(1) as f64;
+        // Writing to a string cannot fail.
+        _ = write!(
+            text,
+            ", first {} at t = {}, delta = {} (coverage {coverage:.4})",
+            row.claim, row.t, row.delta
+        );
+    }
+    text
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -117,14 +119,6 @@ fn set(bar: &ProgressBar, position: u64, length: u64, message: String) {
     bar.set_length(length);
     bar.set_position(position);
     bar.set_message(message);
-}
-
-fn done(status: &StudyStatus) -> u64 {
-    status.cells.iter().map(|cell| cell.trials_done).sum()
-}
-
-fn planned(status: &StudyStatus) -> u64 {
-    status.cells.iter().map(|cell| cell.trials_planned).sum()
 }
 
 fn rate(status: &StudyStatus) -> String {
@@ -146,15 +140,41 @@ fn label(cell: &CellStatus) -> String {
 }
 
 fn line(status: &StudyStatus) -> String {
-    let (done, planned) = (done(status), planned(status));
-    let open = status.cells.iter().filter(|cell| cell.trials_done < cell.trials_planned).count();
     format!(
         "{}: {} of {} trials, {} of {} cells open, {}",
         status.name,
-        text::count(done.into()),
-        text::count(planned.into()),
-        open,
-        status.cells.len(),
+        text::count(status.trials_done.into()),
+        text::count(status.trials_planned.into()),
+        status.cells_open,
+        status.cells_total,
         rate(status)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::v1::Family;
+
+    use super::*;
+
+    #[test]
+    fn rows_count_as_decided_at_the_evidence_of_their_study() {
+        let row = |ln_e_refute, ln_e_confirm| RowStatus {
+            claim: "lemma1.mean".to_owned(),
+            t: 5,
+            delta: 0.1,
+            trials: 100,
+            violations: 30,
+            ln_e_refute,
+            ln_e_confirm,
+            ..RowStatus::default()
+        };
+        let rows = vec![row(7.0, 0.0), row(4.9, 0.0), row(0.0, 5.0), row(0.0, 9.0)];
+        let family = Some(Family { ln_evidence: 5.0, ..Family::default() });
+        let status = StudyStatus { rows, family, ..StudyStatus::default() };
+        assert_eq!(
+            verdicts(&status),
+            "so far 1 rows refuted, 2 confirmed, first lemma1.mean at t = 5, delta = 0.1 (coverage 0.7000)"
+        );
+    }
 }

@@ -13,8 +13,12 @@ use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 use common::{Bench, STUDY, stderr};
+use proto::v1;
+use proto::v1::studies_server::{Studies, StudiesServer};
 use rustix::process::Signal;
 use service::{Process, Service, digest, until};
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
 
 /// Takes two workers some seconds, in many shards.
 fn long_study() -> String {
@@ -79,6 +83,8 @@ fn a_study_is_submitted_followed_and_fetched() {
     let strange = replace("other");
     assert_eq!(strange.status.code(), Some(2));
     assert!(stderr(&strange).contains("of another study"), "{}", stderr(&strange));
+    let watched = stderr(&service.study(&bench, &["watch", "small"]));
+    assert!(watched.contains("so far ") && !watched.contains(" 0 confirmed"), "{watched}");
     let unknown = service.study(&bench, &["status", "nothing"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(stderr(&unknown).contains("regretta study list"), "{}", stderr(&unknown));
@@ -149,6 +155,42 @@ fn a_cancelled_study_goes_on_when_it_is_submitted_again() {
     service.submit(&bench, "study.toml");
     assert_eq!(service.result(&bench, "long", "out"), expected);
     drop(worker);
+}
+
+#[test]
+fn a_deleted_study_leaves_its_dataset_unless_that_is_to_go_too() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    bench.write("long.toml", &long_study());
+    let service = Service::start(&bench, &[]);
+    service.submit(&bench, "long.toml");
+    let refused = service.study(&bench, &["delete", "long"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("cancel it first"), "{}", stderr(&refused));
+    for action in ["cancel", "delete"] {
+        let done = service.study(&bench, &[action, "long"]);
+        assert!(done.status.success(), "{}", stderr(&done));
+    }
+    let _worker = service.worker(&bench, "one", &[]);
+    let mut digests = Vec::new();
+    for (data, out) in [(&[][..], "first"), (&["--data"], "second")] {
+        let id = service.submit(&bench, "study.toml");
+        digests.push(service.result(&bench, "small", out));
+        let deleted = service.study(&bench, &[&["delete", "small"], data].concat());
+        assert!(deleted.status.success(), "{}", stderr(&deleted));
+        assert_eq!(service.ask(&bench, &["list"]).as_array().unwrap().len(), 0);
+        let dataset = bench.path(&format!("service/studies/small-{id}"));
+        assert_eq!(dataset.join("manifest.json").exists(), data.is_empty());
+        assert_eq!(dataset.exists(), data.is_empty());
+        assert!(
+            service.process.said().contains("a study was deleted"),
+            "{}",
+            service.process.said()
+        );
+    }
+    assert_eq!(digests[0], digests[1]);
+    // Every trial was computed twice.
+    assert_eq!(service.metric("regretta_trials_total"), 2 * 1500);
 }
 
 #[test]
@@ -319,19 +361,22 @@ fn a_download_that_breaks_off_is_no_dataset_and_the_same_command_gets_it_whole()
     assert!(bench.records("out") == bench.records("whole"));
 }
 
-/// The address of something that answers every call as a standby does, for as long as the test lasts.
+/// The address of something that answers every call as a standby does.
 fn standby() -> String {
+    let refuse = || async {
+        Status::unavailable("standby: it does not lead").into_http::<tonic::body::Body>()
+    };
+    serve(Routes::from(axum::Router::new().fallback(refuse)))
+}
+
+/// Serves for as long as the test lasts, and returns the address.
+fn serve(routes: Routes) -> String {
     let (tell, told) = std::sync::mpsc::channel();
     spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             tell.send(listener.local_addr().unwrap()).unwrap();
-            let refuse = || async {
-                tonic::Status::unavailable("standby: it does not lead")
-                    .into_http::<tonic::body::Body>()
-            };
-            let routes = tonic::service::Routes::from(axum::Router::new().fallback(refuse));
             let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
             let server = tonic::transport::Server::builder().add_routes(routes);
             server.serve_with_incoming(incoming).await.unwrap();
@@ -357,4 +402,105 @@ fn a_standby_is_passed_over() {
         assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
         assert!(stderr(&refused).contains("does not lead"), "{}", stderr(&refused));
     }
+}
+
+/// A coordinator with one study of which three cells fit in a message, as the real one has it with thousands.
+struct Large;
+
+/// So many cells.
+const CELLS: u64 = 8;
+
+type Chunks<T> = tokio_stream::Iter<std::vec::IntoIter<Result<T, Status>>>;
+
+fn large(after: Option<u64>) -> v1::StudyStatus {
+    let first = after.map_or(0, |cell| cell + 1);
+    let cell =
+        |cell| v1::CellStatus { cell, trials_planned: 10, trials_done: 10, ..Default::default() };
+    let mut status = v1::StudyStatus {
+        study: vec![7; 32].into(),
+        name: "large".to_owned(),
+        cells: (first..CELLS.min(first + 3)).map(cell).collect(),
+        cells_total: CELLS,
+        trials_done: 10 * CELLS,
+        trials_planned: 10 * CELLS,
+        notes: vec!["something was computed anew".to_owned()],
+        ..Default::default()
+    };
+    status.set_state(v1::StudyState::Done);
+    status
+}
+
+#[tonic::async_trait]
+impl Studies for Large {
+    type WatchStream = Chunks<v1::StudyStatus>;
+    type FetchResultsStream = Chunks<v1::ResultChunk>;
+
+    async fn submit(
+        &self,
+        _: Request<Streaming<v1::SubmitRequest>>,
+    ) -> Result<Response<v1::SubmitReply>, Status> {
+        Err(Status::unimplemented("submit"))
+    }
+
+    async fn list(&self, _: Request<v1::ListRequest>) -> Result<Response<v1::ListReply>, Status> {
+        let study = v1::StudySummary {
+            study: vec![7; 32].into(),
+            name: "large".to_owned(),
+            ..Default::default()
+        };
+        Ok(Response::new(v1::ListReply { studies: vec![study] }))
+    }
+
+    async fn status(
+        &self,
+        request: Request<v1::StatusRequest>,
+    ) -> Result<Response<v1::StudyStatus>, Status> {
+        Ok(Response::new(large(request.into_inner().after_cell)))
+    }
+
+    async fn watch(
+        &self,
+        _: Request<v1::WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        Ok(Response::new(tokio_stream::iter(vec![Ok(large(None))])))
+    }
+
+    async fn cancel(
+        &self,
+        _: Request<v1::CancelRequest>,
+    ) -> Result<Response<v1::CancelReply>, Status> {
+        Err(Status::unimplemented("cancel"))
+    }
+
+    async fn delete(
+        &self,
+        _: Request<v1::DeleteRequest>,
+    ) -> Result<Response<v1::DeleteReply>, Status> {
+        Err(Status::unimplemented("delete"))
+    }
+
+    async fn fetch_results(
+        &self,
+        _: Request<v1::FetchResultsRequest>,
+    ) -> Result<Response<Self::FetchResultsStream>, Status> {
+        Err(Status::unimplemented("fetch"))
+    }
+}
+
+#[test]
+fn a_status_of_many_messages_is_shown_as_one() {
+    let url = serve(Routes::new(StudiesServer::new(Large)));
+    let bench = Bench::new();
+    for action in ["status", "watch"] {
+        let output = bench.output(&["study", action, "large", "--coordinator", &url, "--json"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(shown["cells"].as_array().unwrap().len(), CELLS as usize, "{shown}");
+        assert_eq!((&shown["trials_done"], &shown["state"]), (&80.into(), &"done".into()));
+        assert_eq!(shown["notes"][0], "something was computed anew");
+    }
+    let watched = bench.output(&["study", "watch", "large", "--coordinator", &url]);
+    assert!(stderr(&watched).contains("large: 80 of 80 trials, 0 of 8 cells open"), "{watched:?}");
+    let text = String::from_utf8(watched.stdout).unwrap();
+    assert!(text.contains("note: something was computed anew"), "{text}");
 }

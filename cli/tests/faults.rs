@@ -223,6 +223,17 @@ fn one_damaged_page_in_the_middle_loses_nothing() {
 }
 
 #[test]
+fn a_damaged_row_is_mended_by_the_same_command() {
+    let (bench, whole) = setup();
+    killed(&bench, "out");
+    if !sql(&ledger(&bench, "out"), "UPDATE studies SET text = 'altered'") {
+        return;
+    }
+    let said = resumes(&bench, "out", &whole);
+    assert!(said.contains("its row in the ledger is damaged"), "{said}");
+}
+
+#[test]
 fn other_numerics_do_not_go_on_with_a_study() {
     let (bench, whole) = setup();
     killed(&bench, "out");

@@ -167,6 +167,28 @@ fn a_grown_study_replaces_its_dataset() {
 }
 
 #[test]
+fn a_deleted_study_leaves_its_dataset_in_the_store_unless_that_is_to_go_too() {
+    let Some(stored) = Stored::new() else { return };
+    let bench = &stored.bench;
+    let address = stored.sealed();
+    let service = Service::of(stored.coordinator("service", &[]));
+    let _worker = service.worker(bench, "one", &[]);
+    for data in [&[][..], &["--data"]] {
+        let deleted = service.study(bench, &[&["delete", "small"], data].concat());
+        assert!(deleted.status.success(), "{}", stderr(&deleted));
+        assert_eq!(service.ask(bench, &["list"]).as_array().unwrap().len(), 0);
+        if data.is_empty() {
+            stored.succeeds(&["verify", &address]);
+            service.submit(bench, "study.toml");
+            assert_eq!(service.ask(bench, &["watch", "small"])["state"], "done");
+        } else {
+            stored.fails(2, &["verify", &address]);
+        }
+    }
+    assert_eq!(service.metric("regretta_trials_total"), 1500, "what was deleted is computed anew");
+}
+
+#[test]
 fn a_standby_with_an_empty_folder_serves_and_grows_what_was_sealed() {
     let (Some(ledger), Some(stored)) = (servers::database(), Stored::new()) else { return };
     let bench = &stored.bench;

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use study::folder::Moment;
 use study::plan::Plan;
 use study::prior::Files;
 use study::rows::{Row, rows};

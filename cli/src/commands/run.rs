@@ -369,9 +369,9 @@ impl Run<'_> {
         workers: &mut JoinSet<Result<client::Summary, client::Error>>,
         mut interrupted: Pin<&mut impl Future<Output = ()>>,
     ) -> anyhow::Result<Outcome> {
-        let mut progress = Progress::new(self.arguments.quiet, self.loaded.plan.evidence);
+        let mut progress = Progress::new(self.arguments.quiet);
         let mut looks = tokio::time::interval(LOOK);
-        let mut last: Option<StudyStatus> = None;
+        let mut last: Option<Arc<StudyStatus>> = None;
         let outcome = handle.outcome(study);
         tokio::pin!(outcome);
         let ended = loop {
@@ -393,7 +393,7 @@ impl Run<'_> {
             }
         };
         let last = handle.status(study).await.or(last);
-        progress.finish(last.as_ref());
+        progress.finish(last.as_deref());
         ended
     }
 
@@ -424,12 +424,15 @@ pub(crate) fn report_found(found: &Found) {
             found.damaged.len()
         );
     }
+    for (study, reason) in &found.failed {
+        eprintln!("regretta: study {study} failed: {reason}");
+    }
 }
 
 /// What a user can mend is bad input, the rest an internal error.
 pub(crate) fn not_started(error: StartError) -> anyhow::Error {
     match error {
-        StartError::Study(_) | StartError::Store(store::Error::Ledger { .. }) => error.into(),
+        StartError::Store(store::Error::Ledger { .. }) => error.into(),
         StartError::Store(_)
         | StartError::Spool { .. }
         | StartError::Exposed(_)
@@ -442,9 +445,13 @@ fn refused(error: SubmitError) -> anyhow::Error {
     match error {
         SubmitError::Plan(_)
         | SubmitError::NotGrown(_)
+        | SubmitError::OtherDefinition { .. }
         | SubmitError::OtherStudy { .. }
         | SubmitError::TooLarge { .. } => BadInput(error.to_string()).into(),
-        SubmitError::Store(_) | SubmitError::Spool(_) | SubmitError::Stopped => error.into(),
+        SubmitError::Store(_)
+        | SubmitError::Spool(_)
+        | SubmitError::Deleting
+        | SubmitError::Stopped => error.into(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `regretta study`: submit, list, status, watch, cancel and fetch at a coordinator.
+//! `regretta study`: submit, list, status, watch, cancel, delete and fetch at a coordinator.
 
 mod client;
 mod fetch;
@@ -14,7 +14,7 @@ use proto::v1::{self, StudyState};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use self::client::{Client, broken, client, find, refused};
+use self::client::{Client, broken, client, find, refused, whole_status};
 use self::fetch::fetch;
 use self::status::print_status;
 use super::connection::Connection;
@@ -25,13 +25,14 @@ use crate::progress::Progress;
 use crate::table::Table;
 use crate::text;
 
-/// Submit, follow and fetch studies at a coordinator
+/// Submit, follow, fetch and delete studies at a coordinator
 #[derive(Args)]
 #[command(after_help = "Examples:
   regretta study submit study.toml --token-file token
   regretta study list --token-file token
   regretta study watch 3f2a91c04d7e --token-file token
-  regretta study fetch 3f2a91c04d7e --out results/lemma1 --token-file token")]
+  regretta study fetch 3f2a91c04d7e --out results/lemma1 --token-file token
+  regretta study delete 3f2a91c04d7e --token-file token")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,
@@ -77,6 +78,20 @@ enum Action {
         #[command(flatten)]
         common: Common,
     },
+    /// Delete a study that does not run; submitting it again starts it afresh
+    ///
+    /// Its records that are not sealed are gone then. A sealed dataset stays where the coordinator keeps its datasets,
+    /// unless --data is given.
+    #[command(after_help = "Example:\n  regretta study delete lemma1 --token-file token")]
+    Delete {
+        /// The study's id, or the beginning of it, or its name
+        study: String,
+        /// Delete its sealed dataset, too
+        #[arg(long)]
+        data: bool,
+        #[command(flatten)]
+        common: Common,
+    },
     /// Download the dataset of a finished study
     #[command(
         after_help = "Example:\n  regretta study fetch lemma1 --out results/lemma1 --token-file token"
@@ -117,6 +132,7 @@ async fn act(action: &Action) -> anyhow::Result<()> {
         Action::Status { study, common } => status(study, common).await,
         Action::Watch { study, common } => watch(study, common).await,
         Action::Cancel { study, common } => cancel(study, common).await,
+        Action::Delete { study, data, common } => delete(study, *data, common).await,
         Action::Fetch { study, out, replace, common } => fetch(study, out, *replace, common).await,
     }
 }
@@ -211,9 +227,8 @@ async fn list(common: &Common) -> anyhow::Result<()> {
 
 async fn status(wanted: &str, common: &Common) -> anyhow::Result<()> {
     let mut client = common.client().await?;
-    let study = study_bytes(find(&mut client, wanted).await?);
-    let reply = client.status(v1::StatusRequest { study }).await.map_err(refused)?.into_inner();
-    print_status(&reply, common.json)
+    let study = find(&mut client, wanted).await?;
+    print_status(&whole_status(&mut client, study).await?, common.json)
 }
 
 async fn watch(wanted: &str, common: &Common) -> anyhow::Result<()> {
@@ -221,14 +236,18 @@ async fn watch(wanted: &str, common: &Common) -> anyhow::Result<()> {
     let id = find(&mut client, wanted).await?;
     let request = v1::WatchRequest { study: study_bytes(id) };
     let mut statuses = client.watch(request).await.map_err(refused)?.into_inner();
-    let mut progress = Progress::new(false, f64::INFINITY);
+    let mut progress = Progress::new(false);
     let mut last = None;
     while let Some(status) = statuses.message().await.map_err(broken)? {
         progress.show(&status);
         last = Some(status);
     }
     progress.finish(last.as_ref());
-    let last = last.context("the coordinator closed the connection")?;
+    let mut last = last.context("the coordinator closed the connection")?;
+    if (last.cells.len() as u64) < last.cells_total {
+        // A large study is followed without all of its cells. Where the coordinator has stopped, those are all there are.
+        last = whole_status(&mut client, id).await.unwrap_or(last);
+    }
     print_status(&last, common.json)?;
     match last.state() {
         StudyState::Failed => Err(CheckFailed(last.reason).into()),
@@ -242,4 +261,12 @@ async fn cancel(wanted: &str, common: &Common) -> anyhow::Result<()> {
     let id = find(&mut client, wanted).await?;
     client.cancel(v1::CancelRequest { study: study_bytes(id) }).await.map_err(refused)?;
     super::print(&format!("study {id} is cancelled; submit it again to take it up again"))
+}
+
+async fn delete(wanted: &str, data: bool, common: &Common) -> anyhow::Result<()> {
+    let mut client = common.client().await?;
+    let id = find(&mut client, wanted).await?;
+    client.delete(v1::DeleteRequest { study: study_bytes(id), data }).await.map_err(refused)?;
+    let dataset = if data { " with its dataset" } else { "; a sealed dataset of it stays" };
+    super::print(&format!("study {id} is deleted{dataset}"))
 }

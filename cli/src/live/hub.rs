@@ -38,7 +38,7 @@ pub(super) struct Hub {
     /// `None` once the coordinator has stopped.
     source: Mutex<Option<Handle>>,
     /// How studies stood when the coordinator stopped.
-    last: Mutex<HashMap<StudyId, StudyStatus>>,
+    last: Mutex<HashMap<StudyId, Arc<StudyStatus>>>,
     pub(super) stage: watch::Sender<Stage>,
     /// All studies, as they were listed last.
     listed: Mutex<Vec<StudySummary>>,
@@ -85,11 +85,16 @@ impl Hub {
         lock(&self.source).take();
     }
 
-    async fn status(&self, study: StudyId) -> Option<StudyStatus> {
+    async fn status(&self, study: StudyId) -> Option<Arc<StudyStatus>> {
         match self.source() {
             Some(source) => source.status(study).await,
             None => lock(&self.last).get(&study).cloned(),
         }
+    }
+
+    /// Whether the coordinator does not have a study any more; one that has stopped has all that it had.
+    fn is_deleted(&self, study: StudyId) -> bool {
+        self.source().is_some_and(|source| !source.outcomes().borrow().contains_key(&study))
     }
 
     fn source(&self) -> Option<Handle> {
@@ -154,9 +159,14 @@ impl Hub {
                 return;
             }
             let now = stage.borrow_and_update().clone();
-            let status = self.status(study).await;
-            let state = status.as_ref().map(StudyStatus::state);
+            let status = match (self.source(), &now) {
+                // Others may be following it, too.
+                (Some(source), Stage::Serving) => source.recent_status(study).await,
+                _ => self.status(study).await,
+            };
+            let state = status.as_ref().map(|status| status.state());
             let (activity, end) = match &now {
+                Stage::Serving if self.is_deleted(study) => (None, Some(deleted())),
                 Stage::Serving => (None, state.and_then(|state| ended(state, study))),
                 Stage::Running => (None, None),
                 Stage::Analysing => (Some("analysing"), None),
@@ -204,6 +214,11 @@ impl Hub {
     }
 }
 
+/// What to say of a study that is gone.
+fn deleted() -> Arc<End> {
+    Arc::new(End { state: "deleted", message: "Somebody deleted it.".to_owned() })
+}
+
 /// What to say of a study that is at its end, in a coordinator that goes on.
 fn ended(state: StudyState, study: StudyId) -> Option<Arc<End>> {
     let message = match state {
@@ -213,7 +228,7 @@ fn ended(state: StudyState, study: StudyId) -> Option<Arc<End>> {
         StudyState::Cancelled => {
             "Somebody cancelled it; submitted again it goes on from where it was.".to_owned()
         }
-        StudyState::Failed => "It was stopped; the reason is above.".to_owned(),
+        StudyState::Failed => "It failed; the reason is above.".to_owned(),
         StudyState::Unspecified | StudyState::Running | StudyState::Sealing => return None,
     };
     Some(Arc::new(End { state: text::state(state), message }))

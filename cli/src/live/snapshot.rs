@@ -70,13 +70,13 @@ impl Memory {
     /// What is to be shown now. Without a status, as after the coordinator has stopped, the last one stays.
     pub(super) fn snapshot(
         &mut self,
-        status: Option<StudyStatus>,
+        status: Option<Arc<StudyStatus>>,
         activity: Option<&'static str>,
         end: Option<Arc<End>>,
     ) -> Snapshot {
         // After the coordinator has stopped there is something else going on, at no rate.
         let rated = status.is_some() && activity.is_none();
-        let status = status.map(Arc::new).or_else(|| self.last.clone()).unwrap_or_default();
+        let status = status.or_else(|| self.last.clone()).unwrap_or_default();
         self.last = Some(Arc::clone(&status));
         if rated {
             let began = *self.began.get_or_insert_with(std::time::Instant::now);
@@ -169,12 +169,12 @@ mod tests {
     fn only_what_changed_is_sent() {
         let mut memory = Memory::default();
         let mut sent = Sent::default();
-        let first = memory.snapshot(Some(status(vec![row(1, 9.0, 0.0)], 1)), None, None);
+        let first = memory.snapshot(Some(status(vec![row(1, 9.0, 0.0)], 1).into()), None, None);
         let all = ["head", "trouble", "views", "claims", "cells", "workers", "rates", "feed"];
         assert_eq!(names(&first, &mut sent), all);
-        let same = memory.snapshot(Some(status(vec![row(1, 9.0, 0.0)], 1)), None, None);
+        let same = memory.snapshot(Some(status(vec![row(1, 9.0, 0.0)], 1).into()), None, None);
         assert_eq!(names(&same, &mut sent), ["rates"]);
-        let more = memory.snapshot(Some(status(vec![row(1, 9.0, 0.0)], 2)), None, None);
+        let more = memory.snapshot(Some(status(vec![row(1, 9.0, 0.0)], 2).into()), None, None);
         assert_eq!(names(&more, &mut sent), ["head", "cells", "rates"]);
         assert_eq!(names(&more, &mut Sent::default()), all, "whoever comes later gets all");
         let end = Arc::new(End { state: "done", message: String::new() });

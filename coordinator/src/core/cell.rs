@@ -307,4 +307,14 @@ impl CellState {
         self.open.values().for_each(|open| tally.plus(open));
         tally
     }
+
+    /// Trials that failed: the most that any row counted.
+    pub(super) fn failures(&self) -> u64 {
+        let failures = |tally: &Tally, row: usize| tally.0.get(row).map_or(0, |row| row.failures);
+        let of_row = |row| {
+            let open = self.open.values().map(|open| failures(open, row));
+            failures(&self.cumulative, row) + open.sum::<u64>()
+        };
+        (0..self.cumulative.0.len()).map(of_row).max().unwrap_or(0)
+    }
 }

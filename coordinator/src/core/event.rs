@@ -92,6 +92,11 @@ pub enum Event {
         /// The study.
         study: StudyId,
     },
+    /// A study that is not active is deleted.
+    Forget {
+        /// The study.
+        study: StudyId,
+    },
     /// Time has passed; about once a second.
     Tick,
 }

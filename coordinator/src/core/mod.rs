@@ -137,6 +137,7 @@ impl Core {
             Event::Disconnected { worker } => self.disconnected(worker),
             Event::Drain { worker } => self.workers.drain(worker),
             Event::Cancel { study } => self.cancel(study),
+            Event::Forget { study } => self.forget_study(study),
             Event::Tick => {}
         }
         std::mem::take(&mut self.out)

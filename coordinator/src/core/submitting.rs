@@ -74,4 +74,13 @@ impl Core {
             self.revoke_all(id, &Refusal::Cancelled);
         }
     }
+
+    /// Forgets a study that is not active and of which nothing is being written.
+    pub(super) fn forget_study(&mut self, id: StudyId) {
+        let held = self.leases.iter().any(|(_, lease)| lease.study == id);
+        let ended = self.studies.get(&id).is_some_and(|study| study.phase != StudyPhase::Active);
+        if ended && !held {
+            self.studies.remove(&id);
+        }
+    }
 }

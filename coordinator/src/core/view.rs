@@ -119,7 +119,22 @@ impl Core {
 
     /// A study's progress.
     pub fn study(&self, study: StudyId) -> Option<StudyView> {
-        self.studies.get(&study).map(|study| self.view(study))
+        self.studies.get(&study).map(|study| self.view(study, CellState::tally))
+    }
+
+    /// The same without tallies, which are most of a large study.
+    pub fn study_without_tallies(&self, study: StudyId) -> Option<StudyView> {
+        self.studies.get(&study).map(|study| self.view(study, |_| Tally(Vec::new())))
+    }
+
+    /// A study's durable trials, and those planned.
+    pub fn progress(&self, study: StudyId) -> Option<(u64, u64)> {
+        let cells = self.studies.get(&study)?.cells().iter();
+        let progress = cells.map(|cell| {
+            let planned = cell.closed.unwrap_or_else(|| cell.replicates.max());
+            (cell.done.count_below(planned), planned)
+        });
+        Some(progress.fold((0, 0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1)))
     }
 
     /// All workers, by id.
@@ -146,7 +161,7 @@ impl Core {
         self.turns.iter().any(|(_, study)| self.studies[study].has_work())
     }
 
-    fn view(&self, study: &StudyState) -> StudyView {
+    fn view(&self, study: &StudyState, tally: fn(&CellState) -> Tally) -> StudyView {
         let quarantined = study.cells().iter().flat_map(|cell| {
             cell.quarantined.iter().map(|(&start, held)| Quarantine {
                 cell: cell.id,
@@ -159,7 +174,11 @@ impl Core {
         StudyView {
             study: study.id,
             phase: study.phase,
-            cells: study.cells().iter().map(|cell| cell_view(cell, self.now)).collect(),
+            cells: study
+                .cells()
+                .iter()
+                .map(|cell| cell_view(cell, tally(cell), self.now))
+                .collect(),
             quarantined: quarantined.collect(),
             alarm: study.alarm.clone(),
             checks: ChecksView {
@@ -172,10 +191,9 @@ impl Core {
     }
 }
 
-fn cell_view(cell: &CellState, now: Duration) -> CellView {
+fn cell_view(cell: &CellState, tally: Tally, now: Duration) -> CellView {
     let max = cell.replicates.max();
     let planned = cell.closed.unwrap_or(max);
-    let tally = cell.tally();
     CellView {
         cell: cell.id,
         planned,
@@ -183,7 +201,7 @@ fn cell_view(cell: &CellState, now: Duration) -> CellView {
         leased: cell.leased.iter().map(|(start, shard)| shard.end - start).sum(),
         closed: cell.closed,
         stopped: cell.closed.is_some_and(|stop| stop < max),
-        failures: tally.0.iter().map(|row| row.failures).max().unwrap_or(0),
+        failures: cell.failures(),
         tally,
         trials_per_second: cell.meter.rate(now),
         seconds_per_trial: cell.sizing.seconds_per_trial(),

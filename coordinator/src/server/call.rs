@@ -7,9 +7,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Entry, SubmitError};
+use super::failed::Refused;
 use super::inflow::Received;
 use super::intake::Holds;
 use super::results::{Results, Unsound};
+use super::status::Look;
 use crate::core::{Grant, LeaseEpoch, WorkerId};
 use crate::store;
 
@@ -75,7 +77,7 @@ pub(super) enum Call {
     /// What a study that comes in has to fit to; `None` where nothing is taken in any more.
     Holds {
         study: StudyId,
-        reply: oneshot::Sender<Option<Holds>>,
+        reply: oneshot::Sender<Result<Holds, SubmitError>>,
     },
     /// A study that is durable is to be run.
     Activate {
@@ -84,14 +86,25 @@ pub(super) enum Call {
     },
     Cancel {
         study: StudyId,
-        reply: oneshot::Sender<bool>,
+        reply: oneshot::Sender<Result<(), Refused>>,
+    },
+    /// A study is about to be deleted: until that has ended nobody may submit it.
+    Delete {
+        study: StudyId,
+        reply: oneshot::Sender<Result<(), Refused>>,
+    },
+    /// That has ended.
+    Deleted {
+        study: StudyId,
+        done: bool,
+        reply: oneshot::Sender<()>,
     },
     List {
         reply: oneshot::Sender<Vec<v1::StudySummary>>,
     },
-    Status {
+    Look {
         study: StudyId,
-        reply: oneshot::Sender<Option<v1::StudyStatus>>,
+        reply: oneshot::Sender<Option<Look>>,
     },
     Results {
         study: StudyId,

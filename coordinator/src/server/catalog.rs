@@ -92,6 +92,9 @@ impl Source {
     }
 }
 
+/// The places of rows in their cells that are exploratory on all trials.
+pub(super) type Exploratory = BTreeMap<CellId, BTreeSet<usize>>;
+
 /// A study that is known, and what its leases need.
 #[derive(Clone)]
 pub(super) struct Entry {
@@ -101,8 +104,7 @@ pub(super) struct Entry {
     pub(super) text: String,
     /// The families of claims that it had before, oldest first.
     pub(super) earlier: Vec<EarlierFamily>,
-    /// The places of rows in their cells that are exploratory on all trials.
-    pub(super) exploratory: BTreeMap<CellId, BTreeSet<usize>>,
+    pub(super) exploratory: Arc<Exploratory>,
     /// Path, digest and size.
     pub(super) files: Vec<(String, [u8; 32], u64)>,
     /// Bytes that it may take in memory.
@@ -115,8 +117,6 @@ pub(super) struct Entry {
     pub(super) closed: BTreeMap<CellId, u64>,
     /// The dataset of this plan is in place.
     pub(super) sealed: bool,
-    /// What its users should know of.
-    pub(super) notes: Vec<String>,
 }
 
 impl Entry {
@@ -138,20 +138,19 @@ impl Entry {
             file_name: source.file_name.clone(),
             text: source.text.clone(),
             earlier: Vec::new(),
-            exploratory: BTreeMap::new(),
+            exploratory: Arc::default(),
             files: files.collect(),
             memory,
             contents,
             rules,
             closed: BTreeMap::new(),
             sealed: false,
-            notes: Vec::new(),
         }
     }
 
     /// The same study after these families of claims.
     pub(super) fn after(self, earlier: Vec<EarlierFamily>) -> Self {
-        let exploratory = family::exploratory(&earlier, &self.plan);
+        let exploratory = Arc::new(family::exploratory(&earlier, &self.plan));
         Self { earlier, exploratory, ..self }
     }
 
@@ -311,6 +310,12 @@ pub enum SubmitError {
     /// Its files could not be taken in.
     #[error("{0}")]
     Spool(String),
+    /// The ledger holds it under another id.
+    #[error("its definition is that of study {id}")]
+    OtherDefinition {
+        /// The id that it should have.
+        id: StudyId,
+    },
     /// A folder of one study holds another.
     #[error(
         "this folder holds study \"{held}\" ({held_id}), not \"{name}\" ({id}): use another --out folder"
@@ -325,6 +330,9 @@ pub enum SubmitError {
         /// Its id.
         id: StudyId,
     },
+    /// It is being deleted.
+    #[error("the study is being deleted; submit it again in a moment")]
+    Deleting,
     /// The coordinator is shutting down.
     #[error("the coordinator is shutting down; submit again once it is back")]
     Stopped,

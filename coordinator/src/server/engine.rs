@@ -65,6 +65,12 @@ pub(super) struct Engine {
     pub(super) store: Arc<Store>,
     writer: Writer,
     pub(super) studies: BTreeMap<StudyId, Entry>,
+    /// Names of studies of the ledger that could not be taken up; why is their outcome.
+    pub(super) failed: BTreeMap<StudyId, String>,
+    /// Studies that are being deleted.
+    pub(super) deleting: HashSet<StudyId>,
+    /// What people should know of a study beside how far it is.
+    pub(super) notes: BTreeMap<StudyId, Vec<String>>,
     /// Whether the folder is of one study.
     pub(super) single: bool,
     leases: Leases,
@@ -101,6 +107,9 @@ impl Engine {
             store,
             writer,
             studies: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            deleting: HashSet::new(),
+            notes: BTreeMap::new(),
             single,
             leases,
             sessions: HashMap::new(),
@@ -278,6 +287,11 @@ impl Engine {
     /// What has become of a study.
     pub(super) fn outcome(&self, study: StudyId) -> Option<Outcome> {
         self.outcomes.borrow().get(&study).cloned()
+    }
+
+    /// Lets waiting callers know that a study is gone.
+    pub(super) fn withdraw(&mut self, study: StudyId) {
+        self.outcomes.send_modify(|outcomes| _ = outcomes.remove(&study));
     }
 
     /// Whether nothing new is taken in.

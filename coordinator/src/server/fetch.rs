@@ -36,6 +36,16 @@ pub trait Datasets: Send + Sync {
     fn bring<'a>(&'a self, _study: StudyId, _name: &'a str) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(ready(Ok(())))
     }
+
+    /// Keeps others from writing the dataset of a study, until what this gives is dropped.
+    fn hold(&self, _study: StudyId) -> BoxFuture<'_, Box<dyn Send>> {
+        Box::pin(ready(Box::new(()) as Box<dyn Send>))
+    }
+
+    /// Deletes the dataset of a study that is held; or says why it cannot.
+    fn remove(&self, _study: StudyId) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(ready(Ok(())))
+    }
 }
 
 /// Every file of a dataset, in order of name, piece by piece.

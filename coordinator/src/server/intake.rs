@@ -96,7 +96,7 @@ impl Intake {
 
     async fn holds(&self, study: StudyId) -> Result<Holds, SubmitError> {
         let answer = ask(&self.calls, |reply| Call::Holds { study, reply }).await;
-        answer.ok().flatten().ok_or(SubmitError::Stopped)
+        answer.unwrap_or(Err(SubmitError::Stopped))
     }
 
     /// The families of claims before those of a plan. Where its claims differ from those that the study had, whatever

@@ -7,6 +7,9 @@ mod call;
 mod catalog;
 mod connections;
 mod engine;
+mod failed;
+#[cfg(test)]
+mod failing;
 mod fetch;
 #[cfg(test)]
 mod growing;
@@ -21,6 +24,7 @@ mod results;
 mod spool;
 mod standby;
 mod status;
+mod statuses;
 mod studies;
 mod submission;
 #[cfg(test)]
@@ -67,6 +71,7 @@ use leases::Leases;
 use listen::Listener;
 use spool::Spool;
 use standby::Standby;
+use statuses::Statuses;
 use studies::StudyService;
 use workers::{WorkerService, ask};
 
@@ -137,9 +142,6 @@ pub enum StartError {
     /// The folder.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// Its studies.
-    #[error("a study of the ledger cannot be taken up again: {0}")]
-    Study(SubmitError),
     /// Its folder for what comes in.
     #[error("cannot write to {}: {source}", dir.display())]
     Spool {
@@ -171,6 +173,8 @@ pub struct Found {
     pub torn_bytes: u64,
     /// Shards that did not survive, and are computed anew.
     pub damaged: Vec<DamagedShard>,
+    /// Studies that could not be taken up, and why.
+    pub failed: Vec<(StudyId, String)>,
     /// Whether the ledger was rebuilt from the segments.
     pub rebuilt: bool,
 }
@@ -195,6 +199,7 @@ pub struct Coordinator {
 pub struct Handle {
     calls: mpsc::Sender<Call>,
     intake: Arc<Intake>,
+    statuses: Statuses,
     outcomes: watch::Receiver<BTreeMap<StudyId, Outcome>>,
     metrics: Arc<Metrics>,
     store: Arc<Store>,
@@ -258,9 +263,9 @@ impl Coordinator {
             outcomes,
             Arc::clone(&metrics),
         );
-        for study in recovered.studies {
-            engine.restore(study, config.study_memory).await.map_err(StartError::Study)?;
-        }
+        engine.take_up(&recovered, config.study_memory).await?;
+        let failed = engine.failures();
+        let statuses = Statuses::new(calls.clone());
         let dir = config.dir.clone();
         let spool =
             Spool::open(&dir).map_err(|source| StartError::Spool { dir: dir.clone(), source })?;
@@ -274,12 +279,20 @@ impl Coordinator {
         let handle = Handle {
             calls: calls.clone(),
             intake: Arc::clone(&intake),
+            statuses: statuses.clone(),
             outcomes: watched,
             metrics: Arc::clone(&metrics),
             store: Arc::clone(&store),
         };
         let stop = CancellationToken::new();
-        let router = router(&config, calls, intake, leases, store, Arc::clone(&metrics)).await?;
+        let services = StudyService {
+            calls: calls.clone(),
+            intake,
+            statuses,
+            store: Arc::clone(&store),
+            datasets: Arc::clone(&config.datasets),
+        };
+        let router = router(&config, calls, services, leases, store, Arc::clone(&metrics)).await?;
         let mut tasks = Vec::new();
         let mut metrics_address = None;
         if let Some(address) = config.metrics {
@@ -309,6 +322,7 @@ impl Coordinator {
         let found = Found {
             torn_bytes: recovered.torn_bytes,
             damaged: recovered.damaged,
+            failed,
             rebuilt: recovered.rebuilt,
         };
         let address = config.listen;
@@ -369,7 +383,7 @@ fn log_failure<E: std::fmt::Display>(what: &str, result: Result<(), E>) {
 async fn router(
     config: &Config,
     calls: mpsc::Sender<Call>,
-    intake: Arc<Intake>,
+    studies: StudyService,
     leases: Leases,
     store: Arc<Store>,
     metrics: Arc<Metrics>,
@@ -379,7 +393,7 @@ async fn router(
     let workers = WorkersServer::new(WorkerService {
         calls: calls.clone(),
         leases,
-        store,
+        store: Arc::clone(&store),
         metrics,
         numerics: config.numerics.as_str().into(),
         version: config.version.as_str().into(),
@@ -389,7 +403,7 @@ async fn router(
     .max_decoding_message_size(MAX_MESSAGE_BYTES)
     .max_encoding_message_size(MAX_MESSAGE_BYTES);
     let datasets = Arc::clone(&config.datasets);
-    let studies = StudiesServer::new(StudyService { calls, intake, datasets })
+    let studies = StudiesServer::new(studies)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(4 * MAX_MESSAGE_BYTES);
     let (reporter, health) = tonic_health::server::health_reporter();
@@ -465,8 +479,13 @@ impl Handle {
     }
 
     /// A study's progress.
-    pub async fn status(&self, study: StudyId) -> Option<v1::StudyStatus> {
-        ask(&self.calls, |reply| Call::Status { study, reply }).await.ok().flatten()
+    pub async fn status(&self, study: StudyId) -> Option<Arc<v1::StudyStatus>> {
+        self.statuses.now(study).await.ok()
+    }
+
+    /// A study's progress half a second ago or later: what others have just looked at will do.
+    pub async fn recent_status(&self, study: StudyId) -> Option<Arc<v1::StudyStatus>> {
+        self.statuses.lately(study).await.ok()
     }
 
     /// Waits until nothing more happens to a study by itself.

@@ -1,14 +1,12 @@
-//! The service that clients call: submit, list, status, watch, cancel, fetch.
+//! The service that clients call: submit, list, status, watch, cancel, delete, fetch.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt};
 use proto::convert;
 use proto::v1;
 use proto::v1::studies_server::Studies;
-use study::StudyId;
 use tokio::sync::mpsc;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -16,10 +14,9 @@ use super::call::Call;
 use super::catalog::SubmitError;
 use super::fetch::Datasets;
 use super::intake::Intake;
+use super::statuses::{Statuses, page};
 use super::workers::ask;
-
-/// How often a watched study is looked at.
-const WATCH: Duration = Duration::from_millis(500);
+use crate::store::Store;
 
 type Outgoing<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -27,14 +24,9 @@ type Outgoing<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 pub(super) struct StudyService {
     pub(super) calls: mpsc::Sender<Call>,
     pub(super) intake: Arc<Intake>,
+    pub(super) statuses: Statuses,
+    pub(super) store: Arc<Store>,
     pub(super) datasets: Arc<dyn Datasets>,
-}
-
-impl StudyService {
-    async fn look(&self, study: StudyId) -> Result<v1::StudyStatus, Status> {
-        let status = ask(&self.calls, |reply| Call::Status { study, reply }).await?;
-        status.ok_or_else(|| Status::not_found(format!("there is no study {study}")))
-    }
 }
 
 #[tonic::async_trait]
@@ -46,7 +38,7 @@ impl Studies for StudyService {
         let upload = self.intake.spool.receive(request.into_inner()).await?;
         let study = self.intake.submit(upload).await.map_err(|error| match error {
             SubmitError::Store(_) | SubmitError::Spool(_) => Status::internal(error.to_string()),
-            SubmitError::Stopped => Status::unavailable(error.to_string()),
+            SubmitError::Stopped | SubmitError::Deleting => Status::unavailable(error.to_string()),
             refused => Status::invalid_argument(refused.to_string()),
         })?;
         Ok(Response::new(v1::SubmitReply { study: convert::study_bytes(study) }))
@@ -61,8 +53,9 @@ impl Studies for StudyService {
         &self,
         request: Request<v1::StatusRequest>,
     ) -> Result<Response<v1::StudyStatus>, Status> {
-        let study = convert::study_id(&request.into_inner().study)?;
-        Ok(Response::new(self.look(study).await?))
+        let v1::StatusRequest { study, after_cell } = request.into_inner();
+        let study = convert::study_id(&study)?;
+        Ok(Response::new(self.statuses.page(study, after_cell).await?))
     }
 
     type WatchStream = Outgoing<v1::StudyStatus>;
@@ -72,23 +65,8 @@ impl Studies for StudyService {
         request: Request<v1::WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let study = convert::study_id(&request.into_inner().study)?;
-        let first = self.look(study).await?;
-        let service = self.clone();
-        let statuses = stream::unfold(Some(first), move |now| {
-            let service = service.clone();
-            async move {
-                let now = now?;
-                let running = [v1::StudyState::Running, v1::StudyState::Sealing];
-                if !running.contains(&now.state()) {
-                    return Some((Ok(now), None));
-                }
-                tokio::time::sleep(WATCH).await;
-                // A coordinator that stops ends the stream.
-                let next = service.look(study).await.ok();
-                Some((Ok(now), next))
-            }
-        });
-        Ok(Response::new(Box::pin(statuses)))
+        let statuses = self.statuses.follow(study).await?;
+        Ok(Response::new(Box::pin(statuses.map(|status| Ok(page(&status, None))))))
     }
 
     async fn cancel(
@@ -96,10 +74,40 @@ impl Studies for StudyService {
         request: Request<v1::CancelRequest>,
     ) -> Result<Response<v1::CancelReply>, Status> {
         let study = convert::study_id(&request.into_inner().study)?;
-        if ask(&self.calls, |reply| Call::Cancel { study, reply }).await? {
-            return Ok(Response::new(v1::CancelReply {}));
-        }
-        Err(Status::not_found(format!("there is no study {study}")))
+        ask(&self.calls, |reply| Call::Cancel { study, reply }).await??;
+        Ok(Response::new(v1::CancelReply {}))
+    }
+
+    async fn delete(
+        &self,
+        request: Request<v1::DeleteRequest>,
+    ) -> Result<Response<v1::DeleteReply>, Status> {
+        let caller = request.remote_addr();
+        let v1::DeleteRequest { study, data } = request.into_inner();
+        let study = convert::study_id(&study)?;
+        let (calls, store) = (self.calls.clone(), Arc::clone(&self.store));
+        let (datasets, intake) = (Arc::clone(&self.datasets), Arc::clone(&self.intake));
+        // A caller that goes away must not leave a half of it.
+        let deleted = tokio::spawn(async move {
+            // Nobody seals it meanwhile.
+            let _held = if data { Some(datasets.hold(study).await) } else { None };
+            // Nor is it submitted.
+            let _turn = intake.turn.lock().await;
+            ask(&calls, |reply| Call::Delete { study, reply }).await??;
+            let deleted = store.delete_study(study).await;
+            let done = deleted.is_ok();
+            ask(&calls, |reply| Call::Deleted { study, done, reply }).await?;
+            deleted.map_err(|error| Status::internal(error.to_string()))?;
+            tracing::warn!(%study, data, ?caller, "a study was deleted");
+            let removed = if data { datasets.remove(study).await } else { Ok(()) };
+            removed.map_err(|error| {
+                Status::internal(format!(
+                    "study {study} is deleted, and its dataset is not: {error}; delete it by hand"
+                ))
+            })
+        });
+        deleted.await.map_err(|_| Status::internal("the study may be half deleted"))??;
+        Ok(Response::new(v1::DeleteReply {}))
     }
 
     type FetchResultsStream = Outgoing<v1::ResultChunk>;
@@ -109,7 +117,7 @@ impl Studies for StudyService {
         request: Request<v1::FetchResultsRequest>,
     ) -> Result<Response<Self::FetchResultsStream>, Status> {
         let study = convert::study_id(&request.into_inner().study)?;
-        let status = self.look(study).await?;
+        let status = self.statuses.now(study).await?;
         let none = || {
             Status::failed_precondition(format!(
                 "study {study} has no results yet; watch it until it is done"

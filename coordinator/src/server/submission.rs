@@ -21,9 +21,14 @@ impl Engine {
             Call::Definition { study, reply } => _ = reply.send(self.definition(study)),
             Call::Holds { study, reply } => _ = reply.send(self.holds(study)),
             Call::Activate { entry, reply } => _ = reply.send(self.run_study(*entry).await),
-            Call::Cancel { study, reply } => _ = reply.send(self.cancel(study)),
+            Call::Cancel { study, reply } => _ = reply.send(self.cancel_known(study)),
+            Call::Delete { study, reply } => _ = reply.send(self.begin_delete(study)),
+            Call::Deleted { study, done, reply } => {
+                self.end_delete(study, done);
+                _ = reply.send(());
+            }
             Call::List { reply } => _ = reply.send(self.summaries()),
-            Call::Status { study, reply } => _ = reply.send(self.status(study)),
+            Call::Look { study, reply } => _ = reply.send(self.look(study)),
             Call::Results { study, reply } => _ = reply.send(self.results(study).await),
             Call::Recompute { study, lost, reply } => {
                 _ = reply.send(self.recompute(study, &lost).await);
@@ -50,18 +55,23 @@ impl Engine {
         })
     }
 
-    /// What a study has to fit to; `None` where nothing is taken in any more.
-    fn holds(&self, study: StudyId) -> Option<Holds> {
+    /// What a study has to fit to.
+    fn holds(&self, study: StudyId) -> Result<Holds, SubmitError> {
         if self.is_draining() {
-            return None;
+            return Err(SubmitError::Stopped);
+        }
+        if self.deleting.contains(&study) {
+            return Err(SubmitError::Deleting);
         }
         let known = self.studies.get(&study);
         let known = known.map(|entry| (Arc::clone(&entry.plan), entry.earlier.clone()));
         let others = || self.studies.values().filter(|entry| entry.plan.id != study);
-        let other = others().next().filter(|_| self.single);
-        Some(Holds {
+        let named = others().map(|entry| (entry.plan.study.name.clone(), entry.plan.id));
+        let failed = self.failed.iter().map(|(&id, name)| (name.clone(), id));
+        let mut other = named.chain(failed.filter(|(_, id)| *id != study));
+        Ok(Holds {
             known,
-            other: other.map(|entry| (entry.plan.study.name.clone(), entry.plan.id)),
+            other: other.next().filter(|_| self.single),
             memory: others().map(|entry| entry.memory).sum(),
         })
     }
@@ -99,6 +109,9 @@ impl Engine {
         let held = self.studies.values().map(|entry| entry.memory).sum();
         let earlier = family::decode(&stored.earlier).map_err(PlanError::from)?;
         let entry = intake::replan(source, held, budget).await?.after(earlier);
+        if entry.plan.id != stored.id {
+            return Err(SubmitError::OtherDefinition { id: entry.plan.id });
+        }
         // One that was done goes through the core again, and is sealed where it had not come to that.
         let goes_on = matches!(stored.state, State::Active | State::Done);
         if self.single || !goes_on {
@@ -132,6 +145,11 @@ impl Engine {
     /// Gives the core what is left to do.
     async fn activate(&mut self, entry: Entry, quarantine: Quarantine) -> Result<(), SubmitError> {
         let study = entry.plan.id;
+        if self.failed.remove(&study).is_some() {
+            // Nobody has looked after the shards of a study whose row was damaged.
+            let damaged = self.store.verify_study(study).await?;
+            self.note_damaged(&damaged);
+        }
         let mut past = self.past(study).await?;
         if quarantine == Quarantine::Lifted {
             past.deaths.clear();
@@ -155,7 +173,7 @@ impl Engine {
         })
     }
 
-    fn cancel(&mut self, study: StudyId) -> bool {
+    pub(super) fn cancel(&mut self, study: StudyId) -> bool {
         if !self.studies.contains_key(&study) {
             return false;
         }
@@ -171,10 +189,10 @@ impl Engine {
         // That the study was complete is being written down.
         self.settle().await;
         let Some(entry) = self.studies.get(&study) else { return Ok(()) };
-        let mut entry = entry.opened_again();
+        let entry = entry.opened_again();
         for shard in lost {
             tracing::error!(%study, %shard, "records are lost, and computed anew");
-            entry.notes.push(format!("computed anew: {shard}"));
+            self.remark(study, format!("computed anew: {shard}"));
         }
         let ranges: Vec<_> = lost.iter().map(|shard| (shard.cell, shard.range.clone())).collect();
         self.store.give_up(study, &ranges).await?;

@@ -50,7 +50,7 @@ const BEFORE: usize = 40;
 /// Long enough for any machine; a test that hangs should end.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-struct NoDatasets;
+pub(super) struct NoDatasets;
 
 impl Datasets for NoDatasets {
     fn folder(&self, _: StudyId) -> Option<PathBuf> {

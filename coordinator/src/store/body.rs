@@ -6,7 +6,7 @@ use prost::Message;
 use study::{CellId, StudyId};
 
 use super::frame::short;
-use super::row::{Held, Place, ShardRow, State, StoredShard, StoredStudy};
+use super::row::{self, Held, Place, ShardRow, State, StoredShard, StoredStudy};
 
 /// The first frame of a segment.
 #[derive(Clone, PartialEq, Message)]
@@ -47,6 +47,15 @@ pub(super) struct Study {
     sealed: Option<Vec<u8>>,
     #[prost(string, tag = "8")]
     earlier: String,
+}
+
+/// A study that was deleted: what segments below `since` say of it counts no more.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Deleted {
+    #[prost(bytes = "vec", tag = "1")]
+    study: Vec<u8>,
+    #[prost(fixed64, tag = "2")]
+    since: u64,
 }
 
 /// A shard's ledger row.
@@ -130,6 +139,19 @@ impl Study {
             sealed: self.sealed.map(TryInto::try_into).transpose().ok()?,
             earlier: self.earlier,
         })
+    }
+}
+
+impl From<row::Deleted> for Deleted {
+    fn from(row::Deleted { study, since }: row::Deleted) -> Self {
+        Self { study: study.0.into(), since }
+    }
+}
+
+impl Deleted {
+    /// What the ledger has of it.
+    pub(super) fn stored(self) -> Option<row::Deleted> {
+        Some(row::Deleted { study: StudyId(self.study.try_into().ok()?), since: self.since })
     }
 }
 

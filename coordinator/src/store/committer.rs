@@ -20,7 +20,7 @@ use super::error::Error;
 use super::frame::{HEAD, Kind, MAX_PAYLOAD};
 use super::ledger::{Candidate, Ledger};
 use super::lock::Lock;
-use super::row::{Committed, Place, ShardRow, State, StoredStudy, Sum};
+use super::row::{Committed, Deleted, Place, ShardRow, State, StoredStudy, Sum};
 use super::segment::{self, Lost, Segments};
 use super::shelf::Shelf;
 use super::writer::{Change, Message, Reply};
@@ -127,12 +127,14 @@ impl Committer {
             Message::Discard { token } => _ = self.pending.remove(&token),
             Message::Change { study, change, reply } => {
                 let mut result = self.change(study, &change).await;
-                if result.is_ok()
-                    && matches!(
-                        change,
-                        Change::Seal { .. } | Change::Forget { .. } | Change::GiveUp { .. }
-                    )
-                {
+                let frees = matches!(
+                    change,
+                    Change::Seal { .. }
+                        | Change::Forget { .. }
+                        | Change::GiveUp { .. }
+                        | Change::Delete
+                );
+                if result.is_ok() && frees {
                     result = self.prune().await;
                 }
                 answer(reply, result);
@@ -238,6 +240,9 @@ impl Committer {
     }
 
     async fn change(&mut self, id: study::StudyId, change: &Change) -> Result<(), Error> {
+        if matches!(change, Change::Delete) {
+            return self.delete(id).await;
+        }
         let known = self.segments.studies.iter().position(|study| study.id == id);
         let known = known.map(|at| &self.segments.studies[at]);
         let study = changed(id, known, change).ok_or(Error::UnknownStudy(id))?;
@@ -255,7 +260,7 @@ impl Committer {
             Change::Seal { cells, .. } => group.seal(id, cells).await?,
             Change::Forget { cell } => group.forget_cell(id, *cell).await?,
             Change::GiveUp { shards } => group.give_up(id, shards).await?,
-            Change::Put { .. } | Change::State { .. } => {}
+            Change::Put { .. } | Change::State { .. } | Change::Delete => {}
         }
         group.commit().await?;
         match self.segments.studies.iter_mut().find(|study| study.id == id) {
@@ -265,8 +270,25 @@ impl Committer {
         self.segments.carry().map_err(|failure| self.lose(*failure))
     }
 
+    /// Deletes a study. The ledger comes first, and what it has of the deletion gets into the segments
+    /// by the next start at the latest: the other way round, a crash could leave a study whose shards a
+    /// rebuilt ledger would not take.
+    async fn delete(&mut self, study: study::StudyId) -> Result<(), Error> {
+        let since = self.segments.cut().map_err(|failure| self.lose(*failure))?;
+        let deleted = Deleted { study, since };
+        let ledger = self.ledger.clone();
+        let mut write = ledger.write().await?;
+        let mut group = write.group().await?;
+        group.delete_study(deleted).await?;
+        group.commit().await?;
+        self.segments.studies.retain(|known| known.id != study);
+        self.segments.deleted.retain(|known| known.study != study);
+        self.segments.deleted.push(deleted);
+        self.segments.carry().map_err(|failure| self.lose(*failure))
+    }
+
     /// Deletes the segments that hold nothing that is needed.
-    async fn prune(&self) -> Result<(), Error> {
+    async fn prune(&mut self) -> Result<(), Error> {
         let live = self.ledger.live_segments().await?;
         let awaited: Vec<u64> = self
             .pending
@@ -280,7 +302,26 @@ impl Committer {
                 && !self.segments.needs(number)
                 && !awaited.contains(&number)
                 && !live.iter().any(|(low, high)| (*low..=*high).contains(&number))
-        })
+        })?;
+        self.forget_deleted().await
+    }
+
+    /// Forgets deletions that are older than every segment that is left.
+    async fn forget_deleted(&mut self) -> Result<(), Error> {
+        if self.segments.deleted.is_empty() {
+            return Ok(());
+        }
+        let oldest = self.shelf.list()?.first().copied().unwrap_or(u64::MAX);
+        let old = |deleted: &Deleted| deleted.since <= oldest;
+        let ledger = self.ledger.clone();
+        let mut write = ledger.write().await?;
+        let mut group = write.group().await?;
+        for deleted in self.segments.deleted.iter().filter(|deleted| old(deleted)) {
+            group.drop_deleted(deleted.study).await?;
+        }
+        group.commit().await?;
+        self.segments.deleted.retain(|deleted| !old(deleted));
+        Ok(())
     }
 }
 
@@ -322,7 +363,7 @@ fn changed(
         Change::State { state, reason } => (study.state, study.reason) = (*state, reason.clone()),
         Change::Seal { dataset, .. } => study.sealed = Some(*dataset),
         Change::GiveUp { .. } => (study.state, study.reason) = (State::Active, String::new()),
-        Change::Forget { .. } | Change::Put { .. } => {}
+        Change::Forget { .. } | Change::Put { .. } | Change::Delete => {}
     }
     Some(study)
 }

@@ -27,11 +27,13 @@ pub(super) enum Kind {
     Payload = 3,
     /// The end of a shard, with all that its ledger row holds.
     Commit = 4,
+    /// The end of a study.
+    Deleted = 5,
 }
 
 impl Kind {
     fn of(byte: u8) -> Option<Self> {
-        [Self::Origin, Self::Study, Self::Payload, Self::Commit]
+        [Self::Origin, Self::Study, Self::Payload, Self::Commit, Self::Deleted]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }

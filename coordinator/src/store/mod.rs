@@ -36,6 +36,7 @@ mod shelf;
 pub(crate) mod tests;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,7 +50,7 @@ use tokio_util::sync::CancellationToken;
 
 use committer::Committer;
 use error::At;
-use ledger::{Lead, Ledger};
+use ledger::{Lead, Ledger, Number, Studies};
 use lock::Lock;
 use opening::Opened;
 use segment::Segments;
@@ -64,8 +65,8 @@ pub use location::{Bucket, LedgerAt, LocationError, Postgres, RecordsAt, Storage
 pub use mount::shared;
 pub use reader::Reader;
 pub use row::{
-    Check, Committed, DamagedShard, Death, Held, Place, SealedCell, ShardRow, State, StoredShard,
-    StoredStudy, Sum,
+    Check, Committed, DamagedShard, DamagedStudy, Death, Held, Place, SealedCell, ShardRow, State,
+    StoredShard, StoredStudy, Sum,
 };
 pub use writer::{Draft, Writer};
 
@@ -83,8 +84,10 @@ pub struct Options<'a> {
 pub struct Recovered {
     /// The first lease epoch of this run; above every one of the runs before.
     pub first_epoch: u64,
-    /// The studies, in the order in which they were first put.
+    /// The studies that are as they were put, in the order in which they were first put.
     pub studies: Vec<StoredStudy>,
+    /// The others.
+    pub damaged_studies: Vec<DamagedStudy>,
     /// Bytes cut from the last segment, none of them acknowledged.
     pub torn_bytes: u64,
     /// Committed shards that did not survive and were dropped from the ledger.
@@ -143,11 +146,21 @@ impl Store {
         let Opened { ledger, origin, rebuilt, lead, lock } = opened;
         let mut recovered = Recovered { rebuilt, ..Recovered::default() };
         recovered.first_epoch = u64::from(origin.restarts) << 32;
-        recovered.damaged = recovery::verify(&shelf, &ledger).await?;
-        recovered.studies = ledger.studies().await?;
+        let Studies { sound, damaged } = ledger.studies().await?;
+        let damaged: BTreeMap<Number, DamagedStudy> = damaged.into_iter().collect();
+        // With a damaged id, none of a study's shards would seem to be its own.
+        let is_sound = |study| !damaged.contains_key(&study);
+        recovered.damaged = recovery::verify(&shelf, &ledger, is_sound).await?;
         let Medium { disk, segment, room } = medium.unwrap_or_else(|| shelf.medium());
-        let studies = recovered.studies.clone();
-        let mut segments = Segments::new(shelf.dir(), (disk, segment), origin, studies);
+        let mut segments = Segments::new(shelf.dir(), (disk, segment), origin, sound.clone());
+        segments.deleted = ledger.deleted().await?;
+        if !damaged.is_empty() {
+            segments.studies.extend(rebuild::others(&shelf, &sound).await?);
+        }
+        let taken = |id: StudyId| sound.iter().any(|study| study.id == id);
+        recovered.damaged_studies =
+            damaged.into_values().filter(|study| !taken(study.id)).collect();
+        recovered.studies = sound;
         let there = shelf.clone();
         let carried = blocking(move || {
             let last = there.list()?.last().copied();
@@ -179,6 +192,11 @@ impl Store {
             .spawn(move || runtime.block_on(task.run(messages)))
             .at("start a thread for", &shelf.name())?;
         Ok(Self { shelf, ledger, writer, thread, lead, lock })
+    }
+
+    /// Whether files and segments are in an object store.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.shelf.is_remote()
     }
 
     /// Gives up the lead, if there is one: a standby takes over at once. Nothing can be written then.
@@ -223,9 +241,22 @@ impl Store {
         self.writer.change(study, Change::State { state, reason: reason.to_owned() }).await
     }
 
-    /// All studies, in the order in which they were first put.
+    /// All studies that are as they were put, in the order in which they were first put.
     pub async fn studies(&self) -> Result<Vec<StoredStudy>, Error> {
-        self.ledger.studies().await
+        Ok(self.ledger.studies().await?.sound)
+    }
+
+    /// Deletes a study, damaged or not, with its shards, deaths and checks. Put again it starts afresh,
+    /// whatever becomes of the ledger. Files that studies name stay: others may name them.
+    pub async fn delete_study(&self, study: StudyId) -> Result<(), Error> {
+        self.writer.change(study, Change::Delete).await
+    }
+
+    /// Looks after the shards of a study that was damaged when the store was opened, and has been put
+    /// again: drops those that did not survive.
+    pub async fn verify_study(&self, study: StudyId) -> Result<Vec<DamagedShard>, Error> {
+        let owner = self.ledger.owner(study).await?;
+        recovery::verify(&self.shelf, &self.ledger, |study| Some(study) == owner).await
     }
 
     /// The shards of a study, by cell and replicate.
@@ -345,7 +376,7 @@ pub async fn peek_at(
         LedgerAt::Folder => return Ok(None),
     };
     let mut studies = Vec::new();
-    for study in ledger.studies().await? {
+    for study in ledger.sound_studies().await? {
         let shards = ledger.shards(study.id).await?;
         studies.push((study, shards));
     }

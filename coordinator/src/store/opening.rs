@@ -87,7 +87,7 @@ async fn in_database(
     expect_home(&ledger, shelf).await?;
     keep_home(&ledger, shelf).await?;
     let behind = newest(shelf).await?.is_some_and(|newest| previous < newest.restarts.max(1));
-    if behind && !ledger.studies().await?.is_empty() {
+    if behind && ledger.holds_studies().await? {
         let detail = "it is older than the segments".to_owned();
         return Err(Error::CorruptDatabase { ledger: at.to_string(), detail });
     }

@@ -2,7 +2,8 @@
 //!
 //! Frames are replayed in the order in which they were written: the last definition of a study
 //! counts, and a commit replaces what overlaps it or has other checkpoints in its cell, because
-//! the lost ledger took it and would not have done so otherwise. Not recovered: shards that were
+//! the lost ledger took it and would not have done so otherwise. What is older than the deletion of its
+//! study does not count. Not recovered: shards that were
 //! sealed and whose segments are deleted, deaths, and checks. Shards of a forgotten cell may come
 //! back, with the checkpoints for which they were forgotten.
 
@@ -10,22 +11,60 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use prost::Message;
+use study::StudyId;
 
 use super::body::{self, Commit, Origin};
 use super::disk::sync_parent;
 use super::error::{At, Error};
 use super::frame::Kind;
 use super::ledger::{Group, Ledger};
-use super::row::{Held, StoredShard, StoredStudy};
+use super::row::{Deleted, Held, StoredShard, StoredStudy};
 use super::scan::{Frame, Scan};
 use super::shelf::Shelf;
 use super::{blocking, segment};
 
-/// What a segment says about the store.
+/// What a frame says about the store.
 enum Event {
     Origin(Origin),
     Study(StoredStudy),
+    Deleted(Deleted),
     Commit(StoredShard),
+}
+
+/// What all segments say together, but for the shards.
+#[derive(Default)]
+struct Said {
+    origin: Option<Origin>,
+    /// In the order in which they were first put.
+    studies: Vec<StoredStudy>,
+    deleted: Vec<Deleted>,
+}
+
+impl Said {
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Origin(found) => {
+                let restarts = self.origin.as_ref().map_or(0, |origin| origin.restarts);
+                self.origin = Some(Origin { restarts: restarts.max(found.restarts), ..found });
+            }
+            Event::Study(study) => match self.studies.iter_mut().find(|known| known.id == study.id)
+            {
+                Some(known) => *known = study,
+                None => self.studies.push(study),
+            },
+            Event::Deleted(deleted) => {
+                self.studies.retain(|known| known.id != deleted.study);
+                self.deleted.retain(|known| known.study != deleted.study);
+                self.deleted.push(deleted);
+            }
+            Event::Commit(_) => {}
+        }
+    }
+
+    /// Whether a segment is older than the deletion of a study.
+    fn is_deleted(&self, study: StudyId, segment: u64) -> bool {
+        self.deleted.iter().any(|deleted| deleted.study == study && segment < deleted.since)
+    }
 }
 
 /// Writes a new ledger beside the segments, and puts it in place once it is complete.
@@ -51,33 +90,53 @@ pub(super) async fn rebuild(shelf: &Shelf, path: &Path) -> Result<(), Error> {
 /// Puts all that the segments say into an empty ledger, and returns whose they are. Studies come
 /// first: a segment with their shards may be older than the one that carries them.
 pub(super) async fn replay(shelf: &Shelf, group: &mut Group<'_>) -> Result<Option<Origin>, Error> {
-    let there = shelf.clone();
-    let numbers = blocking(move || there.list()).await?;
-    let mut origin: Option<Origin> = None;
-    for &number in &numbers {
-        for event in events(shelf, number, |kind| kind != Kind::Commit).await? {
-            match event {
-                Event::Origin(found) => {
-                    let restarts = origin.map_or(0, |origin| origin.restarts).max(found.restarts);
-                    origin = Some(Origin { restarts, ..found });
-                }
-                Event::Study(study) => group.put_study(&study).await?,
-                Event::Commit(_) => {}
-            }
-        }
-        // The name says it where the frame is damaged.
-        origin.iter_mut().for_each(|origin| {
-            origin.restarts = origin.restarts.max(segment::epoch(number));
-        });
+    let numbers = numbers(shelf).await?;
+    let said = said(shelf, &numbers).await?;
+    for &deleted in &said.deleted {
+        group.delete_study(deleted).await?;
+    }
+    for study in &said.studies {
+        group.put_study(study).await?;
     }
     for number in numbers {
         for event in events(shelf, number, |kind| kind == Kind::Commit).await? {
-            if let Event::Commit(shard) = event {
+            if let Event::Commit(shard) = event
+                && !said.is_deleted(shard.row.study, number)
+            {
                 take(group, shard, number).await?;
             }
         }
     }
-    Ok(origin)
+    Ok(said.origin)
+}
+
+/// The studies that the segments know of and that are not among these.
+pub(super) async fn others(
+    shelf: &Shelf,
+    known: &[StoredStudy],
+) -> Result<Vec<StoredStudy>, Error> {
+    let mut others = said(shelf, &numbers(shelf).await?).await?.studies;
+    others.retain(|study| known.iter().all(|known| known.id != study.id));
+    Ok(others)
+}
+
+async fn numbers(shelf: &Shelf) -> Result<Vec<u64>, Error> {
+    let shelf = shelf.clone();
+    blocking(move || shelf.list()).await
+}
+
+async fn said(shelf: &Shelf, numbers: &[u64]) -> Result<Said, Error> {
+    let mut said = Said::default();
+    for &number in numbers {
+        for event in events(shelf, number, |kind| kind != Kind::Commit).await? {
+            said.hear(event);
+        }
+        // The name says it where the frame is damaged.
+        said.origin.iter_mut().for_each(|origin| {
+            origin.restarts = origin.restarts.max(segment::epoch(number));
+        });
+    }
+    Ok(said)
 }
 
 async fn take(group: &mut Group<'_>, shard: StoredShard, segment: u64) -> Result<(), Error> {
@@ -111,6 +170,9 @@ fn event(frame: &Frame<'_>) -> Option<Event> {
         Kind::Origin => Origin::decode(bytes).ok().map(Event::Origin),
         Kind::Study => decoded(body::Study::decode(bytes), body::Study::stored, Event::Study),
         Kind::Commit => decoded(Commit::decode(bytes), Commit::stored, Event::Commit),
+        Kind::Deleted => {
+            decoded(body::Deleted::decode(bytes), body::Deleted::stored, Event::Deleted)
+        }
         Kind::Payload => None,
     }
 }

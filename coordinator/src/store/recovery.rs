@@ -9,7 +9,7 @@ use prost::Message;
 use super::body::Origin;
 use super::error::{At, Error};
 use super::frame::{HEAD, Kind};
-use super::ledger::{Entry, Ledger};
+use super::ledger::{Entry, Ledger, Number};
 use super::reader::Reader;
 use super::row::{DamagedShard, Held, Place, StoredShard};
 use super::scan::Scan;
@@ -88,15 +88,21 @@ impl Verifier {
     }
 }
 
-/// Looks after every live shard, and drops those that are damaged from the ledger.
-pub(super) async fn verify(shelf: &Shelf, ledger: &Ledger) -> Result<Vec<DamagedShard>, Error> {
+/// Looks after every live shard of the studies that are wanted, and drops those that are damaged from
+/// the ledger.
+pub(super) async fn verify(
+    shelf: &Shelf,
+    ledger: &Ledger,
+    wanted: impl Fn(Number) -> bool,
+) -> Result<Vec<DamagedShard>, Error> {
     let mut reader = Verifier::new(shelf).await?;
     let mut damaged = Vec::new();
     let mut after = None;
     loop {
-        let page = ledger.page(after).await?;
+        let mut page = ledger.page(after).await?;
         let Some(last) = page.last() else { return Ok(damaged) };
         after = Some(last.number);
+        page.retain(|entry| wanted(entry.owner));
         let checked = blocking(move || {
             let bad = page.into_iter().filter_map(|entry| problem(&mut reader, entry).transpose());
             let bad: Result<Vec<_>, _> = bad.collect();
@@ -119,10 +125,10 @@ pub(super) async fn verify(shelf: &Shelf, ledger: &Ledger) -> Result<Vec<Damaged
 
 /// What is wrong with a shard, if something is.
 fn problem(verifier: &mut Verifier, entry: Entry) -> Result<Option<(Entry, String)>, Error> {
-    if !entry.sound {
+    let Some(shard) = &entry.shard else {
         return Ok(Some((entry, "its ledger row has another checksum".to_owned())));
-    }
-    match verifier.verify(&entry.shard) {
+    };
+    match verifier.verify(shard) {
         Ok(()) => Ok(None),
         Err(error @ Error::Damaged { .. }) => Ok(Some((entry, error.to_string()))),
         Err(error) => Err(error),

@@ -168,6 +168,24 @@ pub struct StoredStudy {
     pub earlier: String,
 }
 
+/// A study whose row in the ledger is not what was written. All its data stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedStudy {
+    /// The id in the row, or a digest of what stands in its place.
+    pub id: StudyId,
+    /// The study file's name, if it can be read.
+    pub file_name: String,
+    /// What is wrong with the row.
+    pub reason: String,
+}
+
+/// A study that was deleted: what segments below `since` say of it counts no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Deleted {
+    pub(super) study: StudyId,
+    pub(super) since: u64,
+}
+
 /// A range of trials that killed its workers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Death {

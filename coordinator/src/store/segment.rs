@@ -15,7 +15,7 @@ use super::body::{self, Origin};
 use super::disk::{Disk, Log, sync_parent};
 use super::error::{At, Error};
 use super::frame::{self, HEAD, HEADER, Kind};
-use super::row::{Place, StoredStudy};
+use super::row::{Deleted, Place, StoredStudy};
 
 /// A segment of this size is followed by the next.
 pub(super) const SIZE: u64 = 256 << 20;
@@ -56,6 +56,8 @@ pub(super) struct Segments {
     /// Every segment begins with all studies, so that older ones can be deleted; of segments that
     /// are made durable as a whole, and are many, only the one that carries them.
     pub(super) studies: Vec<StoredStudy>,
+    /// Studies that were deleted, of which older segments may say otherwise.
+    pub(super) deleted: Vec<Deleted>,
     carrier: Option<u64>,
 }
 
@@ -77,6 +79,7 @@ impl Segments {
             active: None,
             staged: Vec::new(),
             studies,
+            deleted: Vec::new(),
             carrier: None,
         }
     }
@@ -105,6 +108,14 @@ impl Segments {
         self.sync()?;
         self.carrier = Some(number);
         Ok(())
+    }
+
+    /// Makes what comes next begin a new segment, and returns its number.
+    pub(super) fn cut(&mut self) -> Result<u64, Failure> {
+        self.flush()?;
+        self.sync()?;
+        self.active = None;
+        Ok(self.next)
     }
 
     /// Makes sure that frames with `bytes` in all fit into one segment, and says which.
@@ -190,9 +201,14 @@ impl Segments {
         let mut bytes = HEADER.to_vec();
         frame::write(&mut bytes, Kind::Origin, 0, &self.origin.encode_to_vec());
         let whole = self.disk.is_whole();
-        let studies = if whole && self.carrier.is_some() { &[] } else { &self.studies[..] };
-        for study in studies {
-            frame::write(&mut bytes, Kind::Study, 0, &body::Study::from(study).encode_to_vec());
+        if !whole || self.carrier.is_none() {
+            for &deleted in &self.deleted {
+                let deleted = body::Deleted::from(deleted).encode_to_vec();
+                frame::write(&mut bytes, Kind::Deleted, 0, &deleted);
+            }
+            for study in &self.studies {
+                frame::write(&mut bytes, Kind::Study, 0, &body::Study::from(study).encode_to_vec());
+            }
         }
         self.next += 1;
         let begun = self.disk.create(&path).and_then(|mut log| {

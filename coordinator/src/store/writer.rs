@@ -129,6 +129,7 @@ pub(super) enum Change {
     GiveUp {
         shards: Vec<(CellId, Range<u64>)>,
     },
+    Delete,
 }
 
 impl Writer {

@@ -62,6 +62,8 @@ const TAKERS: &[fn(&[u8]) -> bool] = &[
     decode::<v1::StudyStatus>,
     decode::<v1::CancelRequest>,
     decode::<v1::CancelReply>,
+    decode::<v1::DeleteRequest>,
+    decode::<v1::DeleteReply>,
     decode::<v1::FetchResultsRequest>,
 ];
 

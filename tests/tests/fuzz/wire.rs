@@ -75,6 +75,7 @@ fn clients(input: &[u8]) -> Vec<Answer> {
         one_way(input, |message: v1::StatusRequest| study_id(&message.study).map(drop)),
         one_way(input, |message: v1::WatchRequest| study_id(&message.study).map(drop)),
         one_way(input, |message: v1::CancelRequest| study_id(&message.study).map(drop)),
+        one_way(input, |message: v1::DeleteRequest| study_id(&message.study).map(drop)),
         one_way(input, |message: v1::FetchResultsRequest| study_id(&message.study).map(drop)),
         one_way(input, |_: v1::ListReply| Ok(())),
         one_way(input, |_: v1::StudyStatus| Ok(())),

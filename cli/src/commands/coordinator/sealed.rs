@@ -13,9 +13,10 @@ use std::time::Duration;
 use analysis::seal::{Lock, Staging};
 use analysis::{Manifest, PriorSummary};
 use anyhow::{Context, bail};
-use coordinator::server::{Datasets, Definition, Handle, Outcome, Results};
+use coordinator::server::{Datasets, Definition, Handle, Results};
 use coordinator::store::dataset::{self, Stored};
 use coordinator::store::{Bucket, RecordsAt};
+use proto::convert::study_id;
 use proto::v1::StudyState;
 use study::StudyId;
 use study::plan::Plan;
@@ -67,6 +68,57 @@ impl Datasets for Sealed {
             brought.await.map_err(|error: anyhow::Error| format!("{error:#}"))
         })
     }
+
+    fn hold(&self, study: StudyId) -> Pin<Box<dyn Future<Output = Box<dyn Send>> + Send + '_>> {
+        let lock = self.lock(study);
+        Box::pin(async move { Box::new(lock.lock_owned().await) as Box<dyn Send> })
+    }
+
+    fn remove(
+        &self,
+        study: StudyId,
+    ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + '_>> {
+        Box::pin(async move {
+            let removed = async {
+                if let Some(store) = &self.store {
+                    delete_stored(store, study).await?;
+                }
+                delete_folders(&self.studies, study)
+            };
+            removed.await.map_err(|error: anyhow::Error| format!("{error:#}"))
+        })
+    }
+}
+
+/// Deletes the folders of a study, whatever its name is; one that is half deleted is not taken for a dataset.
+fn delete_folders(studies: &Path, study: StudyId) -> anyhow::Result<()> {
+    let end = format!("-{study}");
+    for entry in std::fs::read_dir(studies)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !name.ends_with(&end) {
+            continue;
+        }
+        let hidden = studies.join(format!(".{}", name.trim_start_matches('.')));
+        if path != hidden {
+            absent(std::fs::remove_dir_all(&hidden))?;
+            std::fs::rename(&path, &hidden)?;
+        }
+        absent(std::fs::remove_dir_all(&hidden))?;
+    }
+    Ok(())
+}
+
+/// Deletes what an object store has of a study.
+async fn delete_stored(store: &Bucket, study: StudyId) -> anyhow::Result<()> {
+    let end = format!("-{study}");
+    for address in dataset::below(store).await? {
+        let name = address.rsplit('/').next().unwrap_or_default();
+        if name.ends_with(&end) {
+            dataset::remove(&store.join(&format!("datasets/{name}"))).await?;
+        }
+    }
+    Ok(())
 }
 
 impl Sealed {
@@ -181,24 +233,19 @@ fn priors(definition: Definition, plan: &Plan) -> anyhow::Result<Vec<PriorSummar
 pub(super) async fn seal_finished(handle: Handle, sealed: Arc<Sealed>) {
     let mut outcomes = handle.outcomes();
     loop {
-        let complete: Vec<StudyId> = outcomes
-            .borrow_and_update()
-            .iter()
-            .filter(|(_, outcome)| **outcome == Outcome::Complete)
-            .map(|(&study, _)| study)
-            .collect();
-        for study in complete {
-            let status = handle.status(study).await;
-            if status.is_none_or(|status| status.state() != StudyState::Sealing) {
+        outcomes.mark_unchanged();
+        for study in handle.list().await {
+            let Ok(id) = study_id(&study.study) else { continue };
+            if study.state() != StudyState::Sealing {
                 continue;
             }
-            if let Err(error) = sealed.seal(&handle, study).await {
-                tracing::error!(%study, "cannot seal: {error:#}");
+            if let Err(error) = sealed.seal(&handle, id).await {
+                tracing::error!(study = %id, "cannot seal: {error:#}");
                 // It is sealed once they are there again.
                 if let Some(Lost(lost)) = error.downcast_ref()
-                    && let Err(error) = handle.recompute(study, lost.clone()).await
+                    && let Err(error) = handle.recompute(id, lost.clone()).await
                 {
-                    tracing::error!(%study, %error, "lost records cannot be computed anew");
+                    tracing::error!(study = %id, %error, "lost records cannot be computed anew");
                 }
             }
         }

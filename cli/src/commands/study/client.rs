@@ -1,7 +1,7 @@
 //! A coordinator's studies as a client sees them, and its refusals as a user reads them.
 
 use anyhow::bail;
-use proto::convert::study_id;
+use proto::convert::{study_bytes, study_id};
 use proto::limits::MAX_MESSAGE_BYTES;
 use proto::v1;
 use proto::v1::studies_client::StudiesClient;
@@ -103,6 +103,24 @@ pub(super) fn broken(status: Status) -> anyhow::Error {
         ),
         None => refused(status),
     }
+}
+
+/// A study's status with all of its cells, which may take several messages.
+pub(super) async fn whole_status(
+    client: &mut Client,
+    study: StudyId,
+) -> anyhow::Result<v1::StudyStatus> {
+    let mut request = v1::StatusRequest { study: study_bytes(study), after_cell: None };
+    let mut status = client.status(request.clone()).await.map_err(refused)?.into_inner();
+    while (status.cells.len() as u64) < status.cells_total {
+        request.after_cell = status.cells.last().map(|cell| cell.cell);
+        let page = client.status(request.clone()).await.map_err(refused)?.into_inner();
+        if page.cells.is_empty() {
+            break;
+        }
+        status.cells.extend(page.cells);
+    }
+    Ok(status)
 }
 
 /// The study that an id, its beginning or a name stands for.

@@ -14,12 +14,13 @@ struct Shown<'a> {
     name: &'a str,
     state: &'static str,
     reason: &'a str,
+    notes: &'a [String],
     trials_done: u64,
     trials_planned: u64,
     trials_per_second: f64,
     seconds_left: Option<f64>,
     workers: usize,
-    quarantined: usize,
+    quarantined: u64,
     cells: Vec<ShownCell<'a>>,
 }
 
@@ -42,12 +43,13 @@ fn shown(status: &StudyStatus) -> anyhow::Result<Shown<'_>> {
         name: &status.name,
         state: text::state(status.state()),
         reason: &status.reason,
+        notes: &status.notes,
         trials_done: done,
         trials_planned: planned,
         trials_per_second: status.trials_per_second,
         seconds_left: status.seconds_left,
         workers: status.workers.len(),
-        quarantined: status.quarantined.len(),
+        quarantined: status.quarantined_total,
         cells: status
             .cells
             .iter()
@@ -81,8 +83,9 @@ pub(super) fn print_status(status: &StudyStatus, json: bool) -> anyhow::Result<(
     }
     let left =
         shown.seconds_left.map_or_else(String::new, |s| format!(", {} left", text::duration(s)));
+    let notes: String = shown.notes.iter().map(|note| format!("note: {note}\n")).collect();
     print(&format!(
-        "{} ({}): {}{}{}\n{} workers, {:.0} trials/s{left}\n\n{table}",
+        "{} ({}): {}{}{}\n{notes}{} workers, {:.0} trials/s{left}\n\n{table}",
         shown.name,
         shown.study,
         shown.state,

@@ -170,7 +170,7 @@ async fn what_was_cancelled_and_submitted_again_is_active_after_a_crash() {
     let (coordinator, handle) = start(dir.path()).await;
     let study = handle.submit(definition()).await.unwrap();
     for _ in 0..20 {
-        assert!(ask(&handle.calls, |reply| Call::Cancel { study, reply }).await.unwrap());
+        ask(&handle.calls, |reply| Call::Cancel { study, reply }).await.unwrap().unwrap();
         handle.submit(definition()).await.unwrap();
         let stored = handle.store.studies().await.unwrap();
         assert_eq!(stored[0].state, crate::store::State::Active);

@@ -102,6 +102,14 @@ pub async fn publish(
     Ok(Stored { at, index, tag })
 }
 
+/// Deletes the dataset of a place: the index first, so that nobody finds half of it.
+pub async fn remove(place: &Bucket) -> Result<(), Error> {
+    let store: Arc<dyn ObjectStore> = Arc::new(client(place, PATIENCE)?);
+    delete(&store, place, vec![path(&place.join(CURRENT))]).await?;
+    let files = unneeded(&store, place, &[]).await?;
+    delete(&store, place, files).await
+}
+
 impl Stored {
     /// A dataset whose files are at a place under their names, and never change.
     pub fn fixed(place: &Bucket, index: Index) -> Self {

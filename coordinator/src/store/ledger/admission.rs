@@ -111,7 +111,8 @@ impl Group<'_> {
         );
         let entries: Sql<Vec<Entry>> = rows.await?.iter().map(entry).collect();
         let entries = self.decoded(entries)?;
-        Ok(entries.into_iter().map(|entry| entry.shard.row).collect())
+        let rows = entries.into_iter().map(|entry| self.sound(entry).map(|shard| shard.row));
+        rows.collect()
     }
 
     /// Inserts the shards that nothing is in the way of, and returns their tokens.

@@ -10,25 +10,39 @@ use super::sql::{Row, Sql};
 use crate::store::body::{self, Places};
 use crate::store::row::{DamagedShard, Held, ShardRow, StoredShard};
 
-/// A shard's row, and whether it is as it was written.
+/// A shard's row.
 pub(in crate::store) struct Entry {
     pub(in crate::store) number: Number,
-    pub(in crate::store) shard: StoredShard,
-    pub(in crate::store) sound: bool,
+    /// The row of its study.
+    pub(in crate::store) owner: Number,
+    study: StudyId,
+    pub(super) cell: CellId,
+    range: Range<u64>,
+    /// The shard, if the row is as it was written.
+    pub(in crate::store) shard: Option<StoredShard>,
 }
 
 impl Entry {
     /// The report of a shard that is given up.
     pub(in crate::store) fn damaged(self, reason: String) -> DamagedShard {
-        let ShardRow { study, cell, range, .. } = self.shard.row;
+        let Self { study, cell, range, .. } = self;
         DamagedShard { study, cell, range, reason }
     }
 }
 
 pub(super) fn entry(row: &Row) -> Sql<Entry> {
     let (cell, range) = address(row)?;
+    let study = study_id(row, "study_id")?;
+    // What cannot be decoded was not written like this either.
+    let shard = shard(row, study, cell, range.clone()).ok().flatten();
+    let (number, owner) = (Number(row.get("number")?), Number(row.get("study")?));
+    Ok(Entry { number, owner, study, cell, range, shard })
+}
+
+/// The shard of a row; `None` where the row has another checksum.
+fn shard(row: &Row, study: StudyId, cell: CellId, range: Range<u64>) -> Sql<Option<StoredShard>> {
     let shard_row = ShardRow {
-        study: StudyId(bytes32(row, "study_id")?),
+        study,
         cell,
         range,
         checkpoints: bytes32(row, "checkpoints")?,
@@ -40,16 +54,23 @@ pub(super) fn entry(row: &Row) -> Sql<Entry> {
     };
     let token = unsigned(row, "token")?;
     let places = row.get::<Option<Vec<u8>>>("places")?;
-    let places = places.map(|bytes| Places::decode(&bytes[..])).transpose();
+    let Ok(places) = places.map(|bytes| Places::decode(&bytes[..])).transpose() else {
+        return Ok(None);
+    };
     let checksum: Vec<u8> = row.get("checksum")?;
     let written = body::checksum(&body::Commit::row(token, &shard_row));
-    let sound = places.is_ok() && checksum == written;
-    let (held, kept) = match places.ok().flatten() {
+    let (held, kept) = match places {
         Some(Places { places, kept }) => (Held::Live(places), kept.try_into().ok()),
         None => (Held::Sealed, None),
     };
-    let number = Number(row.get("number")?);
-    Ok(Entry { number, shard: StoredShard { row: shard_row, token, kept, held }, sound })
+    let shard = StoredShard { row: shard_row, token, kept, held };
+    Ok((checksum == written).then_some(shard))
+}
+
+/// A study's id, or a digest of what a damaged row has in its place.
+pub(super) fn study_id(row: &Row, column: &'static str) -> Sql<StudyId> {
+    let bytes: Vec<u8> = row.get(column)?;
+    Ok(StudyId(bytes[..].try_into().unwrap_or_else(|_| *blake3::hash(&bytes).as_bytes())))
 }
 
 pub(super) fn address(row: &Row) -> Sql<(CellId, Range<u64>)> {

@@ -5,11 +5,12 @@ use std::ops::Range;
 use study::{CellId, StudyId};
 use tokio::sync::MutexGuard;
 
+use super::decode::{Entry, study_id};
 use super::sql::{Connection, Row, Sql, Transaction, Value, values};
 use super::{Inner, Number};
 use crate::store::body;
 use crate::store::error::Error;
-use crate::store::row::{Check, Death, SealedCell, StoredStudy};
+use crate::store::row::{Check, Death, Deleted, SealedCell, StoredShard, StoredStudy};
 
 /// The right to write.
 pub(in crate::store) struct Write<'a> {
@@ -79,6 +80,38 @@ impl Group<'_> {
             .await?;
         }
         Ok(())
+    }
+
+    /// Deletes all that is known of a study, damaged or not, and notes since when.
+    pub(in crate::store) async fn delete_study(&mut self, deleted: Deleted) -> Result<(), Error> {
+        let Deleted { study, since } = deleted;
+        for row in self.rows("SELECT number, id FROM studies", values![]).await? {
+            let row: Sql<_> = (|| Ok((row.get::<i64>("number")?, study_id(&row, "id")?)))();
+            let (number, id) = self.decoded(row)?;
+            if id != study {
+                continue;
+            }
+            for statement in [
+                "DELETE FROM shards WHERE study = $1",
+                "DELETE FROM deaths WHERE study = $1",
+                "DELETE FROM checks WHERE study = $1",
+                "DELETE FROM study_files WHERE study = $1",
+                "DELETE FROM studies WHERE number = $1",
+            ] {
+                self.run(statement, values![number]).await?;
+            }
+        }
+        self.run(
+            "INSERT INTO deleted (id, since) VALUES ($1, $2) \
+             ON CONFLICT (id) DO UPDATE SET since = excluded.since",
+            values![&study.0[..], since],
+        )
+        .await
+    }
+
+    /// Forgets that a study was deleted: no segment is left that says otherwise.
+    pub(in crate::store) async fn drop_deleted(&mut self, study: StudyId) -> Result<(), Error> {
+        self.run("DELETE FROM deleted WHERE id = $1", values![&study.0[..]]).await
     }
 
     /// The shards below each cell's number of replicates are in the dataset now; what a cell
@@ -215,6 +248,11 @@ impl Group<'_> {
         let session = self.transaction.session();
         let sql = sql(session.mark());
         session.rows_once(sql, values).await.map_err(|error| self.ledger.sql(error))
+    }
+
+    /// The shard of a row that must be as it was written.
+    pub(super) fn sound(&self, entry: Entry) -> Result<StoredShard, Error> {
+        self.ledger.sound(entry)
     }
 
     pub(super) fn decoded<T>(&self, result: Sql<T>) -> Result<T, Error> {

@@ -22,8 +22,8 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::body::{self, Origin};
 use super::error::Error;
 use super::location::Postgres;
-use super::row::{Check, Death, State, StoredShard, StoredStudy};
-use decode::{address, bytes32, entry, small, unsigned};
+use super::row::{Check, DamagedStudy, Death, Deleted, State, StoredShard, StoredStudy};
+use decode::{address, bytes32, entry, small, study_id, unsigned};
 use sql::{Connection, Row, Sql, Value, values};
 
 pub(super) use admission::Candidate;
@@ -59,9 +59,18 @@ struct Inner {
     lead: OnceLock<lead::Held>,
 }
 
-/// A shard's number in the ledger.
-#[derive(Clone, Copy, Debug)]
+/// The number of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) struct Number(i64);
+
+/// The studies of a ledger.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Studies {
+    /// As they were put.
+    pub(in crate::store) sound: Vec<StoredStudy>,
+    /// The others, by the numbers of their rows.
+    pub(in crate::store) damaged: Vec<(Number, DamagedStudy)>,
+}
 
 impl Inner {
     fn new(at: At, [write, read]: [Connection; 2]) -> Self {
@@ -79,6 +88,9 @@ impl Inner {
 
     /// The error, and a note that the connections may be gone with it.
     fn sql(&self, error: sqlx::Error) -> Error {
+        if matches!(error, sqlx::Error::ColumnDecode { .. }) {
+            return self.corrupt(error.to_string());
+        }
         if !matches!(error, sqlx::Error::Database(_)) {
             self.broken.iter().for_each(|broken| broken.store(true, Ordering::Relaxed));
         }
@@ -90,6 +102,12 @@ impl Inner {
             At::Sqlite(path) => Error::Corrupt { path: path.clone(), detail },
             At::Postgres(at) => Error::CorruptDatabase { ledger: at.to_string(), detail },
         }
+    }
+
+    /// The shard of a row that must be as it was written.
+    fn sound(&self, entry: Entry) -> Result<StoredShard, Error> {
+        let cell = entry.cell;
+        entry.shard.ok_or_else(|| self.corrupt(format!("a row of cell {cell}: {CHANGED}")))
     }
 
     /// A connection, made anew if it broke. That is safe at any time: a transaction ends with its
@@ -185,24 +203,53 @@ impl Ledger {
     }
 
     /// All studies, in the order in which they were first put.
-    pub(in crate::store) async fn studies(&self) -> Result<Vec<StoredStudy>, Error> {
-        let mut studies = Vec::new();
+    pub(in crate::store) async fn studies(&self) -> Result<Studies, Error> {
+        let mut studies = Studies::default();
         for row in self.rows("SELECT * FROM studies ORDER BY number", values![]).await? {
             let number: i64 = row.get("number").map_err(|error| self.0.sql(error))?;
             let files = self.rows(
                 "SELECT path, digest FROM study_files WHERE study = $1 ORDER BY position",
                 values![number],
             );
-            studies.push(study(&row, &files.await?).map_err(|error| self.0.sql(error))?);
+            let reason = match study(&row, &files.await?) {
+                Ok(Some(study)) => {
+                    studies.sound.push(study);
+                    continue;
+                }
+                Ok(None) => CHANGED.to_owned(),
+                Err(error) => format!("it cannot be read ({error})"),
+            };
+            let id = study_id(&row, "id").map_err(|error| self.0.sql(error))?;
+            let file_name = row.get("file_name").unwrap_or_default();
+            let reason = format!("its row in the ledger is damaged: {reason}");
+            studies.damaged.push((Number(number), DamagedStudy { id, file_name, reason }));
         }
-        studies.into_iter().map(|(study, checksum)| self.sound_study(study, &checksum)).collect()
+        Ok(studies)
     }
 
-    fn sound_study(&self, study: StoredStudy, checksum: &[u8]) -> Result<StoredStudy, Error> {
-        if *checksum == body::checksum(&body::Study::from(&study)) {
-            return Ok(study);
+    /// The same, where all have to be as they were put.
+    pub(in crate::store) async fn sound_studies(&self) -> Result<Vec<StoredStudy>, Error> {
+        let Studies { sound, damaged } = self.studies().await?;
+        match damaged.first() {
+            None => Ok(sound),
+            Some((_, DamagedStudy { id, reason, .. })) => {
+                Err(self.0.corrupt(format!("study {id}: {reason}")))
+            }
         }
-        Err(self.0.corrupt(format!("the row of study {} has another checksum", study.id)))
+    }
+
+    /// Whether there are studies, damaged or not.
+    pub(in crate::store) async fn holds_studies(&self) -> Result<bool, Error> {
+        Ok(!self.rows("SELECT 1 AS one FROM studies LIMIT 1", values![]).await?.is_empty())
+    }
+
+    /// Studies that were deleted, of which segments may still say something.
+    pub(in crate::store) async fn deleted(&self) -> Result<Vec<Deleted>, Error> {
+        let rows = self.rows("SELECT id, since FROM deleted", values![]).await?;
+        let deleted =
+            |row: &Row| Ok(Deleted { study: study_id(row, "id")?, since: unsigned(row, "since")? });
+        let deleted: Sql<_> = rows.iter().map(deleted).collect();
+        deleted.map_err(|error| self.0.sql(error))
     }
 
     /// The shards of a study, by cell and replicate.
@@ -217,17 +264,9 @@ impl Ledger {
         let entries = entries.await.map_err(|error| self.0.sql(error))?;
         drop(connection);
         let mut shards: Vec<StoredShard> =
-            entries.into_iter().map(|entry| self.sound(entry)).collect::<Result<_, _>>()?;
+            entries.into_iter().map(|entry| self.0.sound(entry)).collect::<Result<_, _>>()?;
         shards.sort_unstable_by_key(|shard| (shard.row.cell, shard.row.range.start));
         Ok(shards)
-    }
-
-    fn sound(&self, entry: Entry) -> Result<StoredShard, Error> {
-        let shard = entry.shard;
-        if entry.sound {
-            return Ok(shard);
-        }
-        Err(self.0.corrupt(format!("the row of cell {} has another checksum", shard.row.cell)))
     }
 
     fn entries(&self, rows: &[Row]) -> Result<Vec<Entry>, Error> {
@@ -288,6 +327,14 @@ impl Ledger {
         checks.map_err(|error| self.0.sql(error))
     }
 
+    /// The row of a study, damaged or not.
+    pub(in crate::store) async fn owner(&self, study: StudyId) -> Result<Option<Number>, Error> {
+        let rows =
+            self.rows("SELECT number FROM studies WHERE id = $1", values![&study.0[..]]).await?;
+        let number = rows.first().map(|row| row.get("number").map(Number)).transpose();
+        number.map_err(|error| self.0.sql(error))
+    }
+
     /// Closes both connections, with a last checkpoint, unless another handle is still in use.
     pub(in crate::store) async fn close(self) -> Result<(), Error> {
         let Some(inner) = Arc::into_inner(self.0) else { return Ok(()) };
@@ -306,16 +353,21 @@ impl Ledger {
     }
 }
 
-/// A study, and the checksum that was written with it.
-fn study(row: &Row, files: &[Row]) -> Sql<(StoredStudy, Vec<u8>)> {
+/// What is wrong with a row that can be read.
+const CHANGED: &str = "it has another checksum";
+
+/// The study of a row; `None` where the row has another checksum.
+fn study(row: &Row, files: &[Row]) -> Sql<Option<StoredStudy>> {
     let file = |row: &Row| Ok((row.get("path")?, bytes32(row, "digest")?));
     let state: String = row.get("state")?;
+    // Another version's would be no better.
+    let Some(state) = State::named(&state) else { return Ok(None) };
     let study = StoredStudy {
         id: StudyId(bytes32(row, "id")?),
         file_name: row.get("file_name")?,
         text: row.get("text")?,
         files: files.iter().map(file).collect::<Sql<_>>()?,
-        state: State::named(&state).unwrap_or_default(),
+        state,
         reason: row.get("reason")?,
         sealed: match row.get::<Option<Vec<u8>>>("sealed")? {
             Some(_) => Some(bytes32(row, "sealed")?),
@@ -323,7 +375,8 @@ fn study(row: &Row, files: &[Row]) -> Sql<(StoredStudy, Vec<u8>)> {
         },
         earlier: row.get("earlier")?,
     };
-    Ok((study, row.get("checksum")?))
+    let checksum: Vec<u8> = row.get("checksum")?;
+    Ok((checksum == body::checksum(&body::Study::from(&study))).then_some(study))
 }
 
 fn origin(row: &Row) -> Sql<Origin> {

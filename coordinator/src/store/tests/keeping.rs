@@ -243,7 +243,7 @@ async fn a_new_ledger_may_be_looked_at_while_it_is_made() {
         let path = dir.path().join("ledger.db");
         let opened = futures_util::future::join_all((0..8).map(|_| Ledger::open(&path))).await;
         for ledger in opened {
-            assert_eq!(ledger.unwrap().studies().await.unwrap(), []);
+            assert_eq!(ledger.unwrap().sound_studies().await.unwrap(), []);
         }
     }
 }

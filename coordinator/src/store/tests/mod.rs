@@ -1,6 +1,8 @@
 //! The store as its callers see it: what is kept, what is refused, what survives.
 
 mod crashes;
+mod damaged;
+mod deleting;
 pub(crate) mod disk;
 mod elsewhere;
 mod faults;
