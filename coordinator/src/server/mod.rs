@@ -402,7 +402,6 @@ async fn router(
     })
     .max_decoding_message_size(MAX_MESSAGE_BYTES)
     .max_encoding_message_size(MAX_MESSAGE_BYTES);
-    let datasets = Arc::clone(&config.datasets);
     let studies = StudiesServer::new(studies)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(4 * MAX_MESSAGE_BYTES);

@@ -202,6 +202,8 @@ mod tests {
     use tokio_stream::wrappers::TcpListenerStream;
     use tonic::transport::Endpoint;
 
+    use super::super::intake::Intake;
+    use super::super::spool::Spool;
     use super::super::studies::StudyService;
     use super::super::takeover::{NoDatasets, definition};
     use super::*;
@@ -334,7 +336,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = Options { numerics: "numerics", version: "0.0.0" };
         let store = Arc::new(Store::open(dir.path(), options).await.unwrap().0);
-        let service = StudyService { calls, statuses, store, datasets: Arc::new(NoDatasets) };
+        let intake = Arc::new(Intake {
+            calls: calls.clone(),
+            store: Arc::clone(&store),
+            spool: Spool::open(dir.path()).unwrap(),
+            memory: 0,
+            turn: tokio::sync::Mutex::new(()),
+        });
+        let datasets = Arc::new(NoDatasets);
+        let service = StudyService { calls, intake, statuses, store, datasets };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let server = tonic::transport::Server::builder().add_service(StudiesServer::new(service));

@@ -20,7 +20,7 @@ async fn sql(dir: &Path, statement: &str) {
 async fn two(dir: &Path) {
     let store = with_study(dir).await;
     let digest = *blake3::hash(b"points").as_bytes();
-    store.put_file(digest, Bytes::from_static(b"points")).await.unwrap();
+    keep_file(&store, digest, b"points").await;
     let files = [("points.csv".to_owned(), digest)];
     store.put_study(STUDY, "a.toml", "[study]", &files).await.unwrap();
     store.put_study(OTHER, "b.toml", "text", &[]).await.unwrap();
