@@ -3,10 +3,11 @@
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -23,9 +24,10 @@ const MEMORY: u64 = 512 << 10;
 /// Without heartbeats for so long, in seconds, an honest worker loses its leases.
 const LEASE: &str = "5";
 
+/// What honest workers compute in a round.
 const STUDY: &str = r#"
 [study]
-name = "besieged"
+name = "besieged-ROUND"
 seed = 11
 replicates = 12000
 
@@ -47,8 +49,11 @@ const CREDENTIALS: [&str; 2] = ["--token-file", "token"];
 /// How long an attack may take to get into position; one that is repelled never does.
 const POSITION: Duration = Duration::from_secs(8);
 
-/// Trials of the study.
+/// Trials of a round's study.
 const TRIALS: u64 = 24_000;
+
+/// A study may end before an attack has done what it is there for; then another one follows, up to so many.
+const ROUNDS: u64 = 50;
 
 /// What a worker may be told of a lease without anything being wrong. The last is said to a heartbeat that crosses the
 /// acknowledgement of a lease; one that was lost is refused on the stream too, as "ended".
@@ -110,9 +115,8 @@ impl Siege {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let bench = Bench::new();
-        bench.write("study.toml", STUDY);
         bench.write("token", "correct-horse-battery-staple-4242");
-        undisturbed();
+        undisturbed(0);
         let arguments = [
             &["coordinator", "--dir", "service", "--listen", "127.0.0.1:0"][..],
             &["--metrics", "127.0.0.1:0", "--lease-seconds", LEASE, "--shard-seconds", "0.05"],
@@ -163,23 +167,16 @@ impl Siege {
         self.service.study(&self.bench, &[arguments, self.credentials].concat())
     }
 
-    /// Submits the study, waits for its end beside the attack, and checks everything. At least `blows` blows must have
-    /// fallen.
+    /// Computes studies beside the attack until at least `blows` blows have fallen, and checks everything.
     pub(crate) fn is_withstood(&self, blows: u64) {
-        until("the study is submitted", || self.study(&["submit", "study.toml"]).status.success());
-        until("the study is sealed", || {
-            std::thread::sleep(Duration::from_millis(100));
-            let asked = self.study(&["status", "besieged", "--json"]);
-            let status: Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
-            assert_ne!(status["state"], "failed", "{status}");
-            status["state"] == "done"
-        });
-        until("the dataset is fetched", || {
-            self.study(&["fetch", "besieged", "--out", "fetched"]).status.success()
-        });
+        let mut rounds = 0;
+        while rounds == 0 || self.attack.blows() < blows {
+            assert!(rounds < ROUNDS, "{} blows of {blows} in {rounds} rounds", self.attack.blows());
+            self.compute(rounds);
+            rounds += 1;
+        }
         let fallen = self.attack.blows();
         self.attack.stop.cancel();
-        assert_eq!(digest(&self.bench.path("fetched")), undisturbed(), "the dataset");
         for (name, worker) in &self.honest {
             let said = worker.said();
             assert_eq!(lost(&said), [""; 0], "{name} lost a lease");
@@ -190,13 +187,31 @@ impl Siege {
         let deaths: Vec<&str> = deaths.filter(|line| line.contains("honest-")).collect();
         assert_eq!(deaths, [""; 0], "honest workers were given up");
         assert!(!said.contains("panicked"), "{said}");
-        until("the metrics are there", || self.service.metric("regretta_trials_total") >= TRIALS);
-        assert_eq!(self.service.metric("regretta_trials_total"), TRIALS, "durable trials");
+        let trials = rounds * TRIALS;
+        until("the metrics are there", || self.service.metric("regretta_trials_total") >= trials);
+        assert_eq!(self.service.metric("regretta_trials_total"), trials, "durable trials");
         assert_eq!(self.service.metric("regretta_alarms_total"), 0);
         let peak = peak(self.service.process.id());
         assert!(peak < MEMORY, "the coordinator took {} MiB", peak >> 10);
-        eprintln!("{fallen} blows, {} MiB", peak >> 10);
-        assert!(fallen >= blows, "{fallen} blows fell of {blows} that make an attack");
+        eprintln!("{fallen} blows in {rounds} rounds, {} MiB", peak >> 10);
+    }
+
+    /// Submits a round's study, waits for its end and compares its dataset with that of an undisturbed run.
+    fn compute(&self, round: u64) {
+        let name = &format!("besieged-{round}");
+        self.bench.write("study.toml", &study(round));
+        until("the study is submitted", || self.study(&["submit", "study.toml"]).status.success());
+        until("the study is sealed", || {
+            std::thread::sleep(Duration::from_millis(100));
+            let asked = self.study(&["status", name, "--json"]);
+            let status: Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
+            assert_ne!(status["state"], "failed", "{status}");
+            status["state"] == "done"
+        });
+        until("the dataset is fetched", || {
+            self.study(&["fetch", name, "--out", name]).status.success()
+        });
+        assert_eq!(digest(&self.bench.path(name)), undisturbed(round), "the dataset");
     }
 }
 
@@ -215,14 +230,20 @@ fn lost(said: &str) -> Vec<&str> {
     said.lines().filter(is_lost).collect()
 }
 
-/// The digest of the study without an attack.
-fn undisturbed() -> &'static str {
-    static DIGEST: OnceLock<String> = OnceLock::new();
-    DIGEST.get_or_init(|| {
+fn study(round: u64) -> String {
+    STUDY.replace("ROUND", &round.to_string())
+}
+
+/// The digest of a round's study without an attack.
+fn undisturbed(round: u64) -> String {
+    static DIGESTS: Mutex<BTreeMap<u64, String>> = Mutex::new(BTreeMap::new());
+    let mut digests = DIGESTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let digest = digests.entry(round).or_insert_with(|| {
         let bench = Bench::new();
-        bench.write("study.toml", STUDY);
+        bench.write("study.toml", &study(round));
         bench.run("study.toml", "whole", &[])["digest"].as_str().unwrap().to_owned()
-    })
+    });
+    digest.clone()
 }
 
 /// The most memory that a process has had, in KiB.
