@@ -66,6 +66,7 @@ use auth::Guard;
 use call::Call;
 use connections::Connections;
 use engine::Engine;
+use fetch::Downloads;
 use intake::Intake;
 use leases::Leases;
 use listen::Listener;
@@ -291,6 +292,7 @@ impl Coordinator {
             statuses,
             store: Arc::clone(&store),
             datasets: Arc::clone(&config.datasets),
+            downloads: Downloads::default(),
         };
         let router = router(&config, calls, services, leases, store, Arc::clone(&metrics)).await?;
         let mut tasks = Vec::new();
@@ -394,6 +396,7 @@ async fn router(
         calls: calls.clone(),
         leases,
         store: Arc::clone(&store),
+        downloads: studies.downloads.clone(),
         metrics,
         numerics: config.numerics.as_str().into(),
         version: config.version.as_str().into(),

@@ -234,6 +234,7 @@ mod tests {
         let counted = Arc::clone(&looks);
         tokio::spawn(async move {
             while let Some(call) = requests.recv().await {
+    use super::super::fetch::Downloads;
                 let Call::Look { study, reply } = call else { panic!("nothing else is asked for") };
                 counted.fetch_add(1, Ordering::Relaxed);
                 _ = reply.send(Some(look(study)));
@@ -343,8 +344,8 @@ mod tests {
             memory: 0,
             turn: tokio::sync::Mutex::new(()),
         });
-        let datasets = Arc::new(NoDatasets);
-        let service = StudyService { calls, intake, statuses, store, datasets };
+        let (datasets, downloads) = (Arc::new(NoDatasets), Downloads::default());
+        let service = StudyService { calls, intake, statuses, store, datasets, downloads };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let server = tonic::transport::Server::builder().add_service(StudiesServer::new(service));
