@@ -1,5 +1,7 @@
 //! What the services ask of the engine, and what it answers.
 
+use std::time::Duration;
+
 use proto::v1;
 use study::StudyId;
 use study::tally::Tally;
@@ -99,12 +101,14 @@ pub(super) enum Call {
         done: bool,
         reply: oneshot::Sender<()>,
     },
+    /// All studies, and how long it took to look at them.
     List {
-        reply: oneshot::Sender<Vec<v1::StudySummary>>,
+        reply: oneshot::Sender<(Vec<v1::StudySummary>, Duration)>,
     },
+    /// A study, and how long it took to look at it.
     Look {
         study: StudyId,
-        reply: oneshot::Sender<Option<Look>>,
+        reply: oneshot::Sender<(Option<Look>, Duration)>,
     },
     Results {
         study: StudyId,

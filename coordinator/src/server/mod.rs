@@ -477,7 +477,7 @@ impl Handle {
 
     /// All studies, each in one line.
     pub async fn list(&self) -> Vec<v1::StudySummary> {
-        ask(&self.calls, |reply| Call::List { reply }).await.unwrap_or_default()
+        self.statuses.list().await.map_or_else(|_| Vec::new(), |list| list.to_vec())
     }
 
     /// A study's progress.

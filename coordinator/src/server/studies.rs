@@ -47,8 +47,8 @@ impl Studies for StudyService {
     }
 
     async fn list(&self, _: Request<v1::ListRequest>) -> Result<Response<v1::ListReply>, Status> {
-        let studies = ask(&self.calls, |reply| Call::List { reply }).await?;
-        Ok(Response::new(v1::ListReply { studies }))
+        let studies = self.statuses.list().await?;
+        Ok(Response::new(v1::ListReply { studies: studies.to_vec() }))
     }
 
     async fn status(

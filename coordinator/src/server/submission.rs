@@ -1,6 +1,7 @@
 //! Studies: taking them in, growing, cancelling and handing out what they became.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use proto::v1;
 use study::StudyId;
@@ -27,8 +28,16 @@ impl Engine {
                 self.end_delete(study, done);
                 _ = reply.send(());
             }
-            Call::List { reply } => _ = reply.send(self.summaries()),
-            Call::Look { study, reply } => _ = reply.send(self.look(study)),
+            Call::List { reply } => {
+                let began = Instant::now();
+                let summaries = self.summaries();
+                _ = reply.send((summaries, began.elapsed()));
+            }
+            Call::Look { study, reply } => {
+                let began = Instant::now();
+                let look = self.look(study);
+                _ = reply.send((look, began.elapsed()));
+            }
             Call::Results { study, reply } => _ = reply.send(self.results(study).await),
             Call::Recompute { study, lost, reply } => {
                 _ = reply.send(self.recompute(study, &lost).await);
