@@ -159,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// The same where nothing comes of it: nobody works yet, and the outcome is known.
+    /// The same at the start, where nothing comes of it: nobody works yet, and the outcome is known.
     pub(super) fn tell_silently(&mut self, event: Event) {
         self.core.handle(self.started.elapsed(), event);
     }

@@ -134,7 +134,7 @@ impl Engine {
     pub(super) fn end_delete(&mut self, study: StudyId, done: bool) {
         self.deleting.remove(&study);
         if done {
-            self.tell_silently(Event::Forget { study });
+            self.tell(Event::Forget { study });
             self.studies.remove(&study);
             self.failed.remove(&study);
             self.notes.remove(&study);
