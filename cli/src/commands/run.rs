@@ -447,7 +447,8 @@ fn refused(error: SubmitError) -> anyhow::Error {
         | SubmitError::NotGrown(_)
         | SubmitError::OtherDefinition { .. }
         | SubmitError::OtherStudy { .. }
-        | SubmitError::TooLarge { .. } => BadInput(error.to_string()).into(),
+        | SubmitError::TooLarge { .. }
+        | SubmitError::LargeFile { .. } => BadInput(error.to_string()).into(),
         SubmitError::Store(_)
         | SubmitError::Spool(_)
         | SubmitError::Deleting

@@ -15,7 +15,7 @@ use super::intake::Holds;
 use super::results::{Results, Unsound};
 use super::status::Look;
 use crate::core::{Grant, LeaseEpoch, WorkerId};
-use crate::store;
+use crate::store::{self, DamagedShard};
 
 /// A worker's record stream, as the engine sees it.
 pub(super) struct RecordStream {
@@ -84,6 +84,8 @@ pub(super) enum Call {
     /// A study that is durable is to be run.
     Activate {
         entry: Box<Entry>,
+        /// Shards that did not survive, of a study that had failed.
+        damaged: Vec<DamagedShard>,
         reply: oneshot::Sender<Result<(), SubmitError>>,
     },
     Cancel {

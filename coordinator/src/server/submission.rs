@@ -8,20 +8,22 @@ use study::StudyId;
 use study::family;
 
 use super::call::Call;
-use super::catalog::{Entry, NamedFile, Past, PlanError, Source, SubmitError};
+use super::catalog::{Entry, Past, PlanError, SubmitError};
 use super::engine::Engine;
-use super::intake::{self, Holds};
+use super::intake::{self, Holds, Known};
 use super::outcome::Outcome;
 use super::results::{CellResults, Results, Unsound};
 use crate::core::Event;
-use crate::store::{self, State, StoredStudy};
+use crate::store::{self, DamagedShard, State, StoredStudy};
 
 impl Engine {
     pub(super) async fn studies(&mut self, call: Call) {
         match call {
             Call::Definition { study, reply } => _ = reply.send(self.definition(study)),
             Call::Holds { study, reply } => _ = reply.send(self.holds(study)),
-            Call::Activate { entry, reply } => _ = reply.send(self.run_study(*entry).await),
+            Call::Activate { entry, damaged, reply } => {
+                _ = reply.send(self.run_study(*entry, &damaged).await);
+            }
             Call::Cancel { study, reply } => _ = reply.send(self.cancel_known(study)),
             Call::Delete { study, reply } => _ = reply.send(self.begin_delete(study)),
             Call::Deleted { study, done, reply } => {
@@ -72,11 +74,14 @@ impl Engine {
         if self.deleting.contains(&study) {
             return Err(SubmitError::Deleting);
         }
-        let known = self.studies.get(&study);
-        let known = known.map(|entry| (Arc::clone(&entry.plan), entry.earlier.clone()));
+        let known = match (self.studies.get(&study), self.failed.get(&study)) {
+            (Some(entry), _) => Known::Planned(Arc::clone(&entry.plan), entry.earlier.clone()),
+            (None, Some(failed)) => Known::Failed(failed.stored.clone().map(Box::new)),
+            (None, None) => Known::Not,
+        };
         let others = || self.studies.values().filter(|entry| entry.plan.id != study);
         let named = others().map(|entry| (entry.plan.study.name.clone(), entry.plan.id));
-        let failed = self.failed.iter().map(|(&id, name)| (name.clone(), id));
+        let failed = self.failed.iter().map(|(&id, failed)| (failed.name.clone(), id));
         let mut other = named.chain(failed.filter(|(_, id)| *id != study));
         Ok(Holds {
             known,
@@ -86,7 +91,11 @@ impl Engine {
     }
 
     /// Runs a study that is durable.
-    async fn run_study(&mut self, entry: Entry) -> Result<(), SubmitError> {
+    async fn run_study(
+        &mut self,
+        entry: Entry,
+        damaged: &[DamagedShard],
+    ) -> Result<(), SubmitError> {
         if self.is_draining() {
             return Err(SubmitError::Stopped);
         }
@@ -98,6 +107,7 @@ impl Engine {
                 self.store.set_state(study, State::Active, "").await?;
             }
         }
+        self.note_damaged(damaged);
         // Whoever submits a study again gives its quarantined trials another chance.
         self.activate(entry, Quarantine::Lifted).await
     }
@@ -108,13 +118,7 @@ impl Engine {
         stored: StoredStudy,
         budget: u64,
     ) -> Result<(), SubmitError> {
-        let mut files = Vec::new();
-        for (path, digest) in stored.files {
-            let place = self.store.file_place(digest).await?;
-            let size = tokio::fs::metadata(&place).await.map_or(0, |file| file.len());
-            files.push(NamedFile { path, digest, size, place });
-        }
-        let source = Source { file_name: stored.file_name, text: stored.text, files };
+        let source = intake::source(&self.store, &stored).await?;
         let held = self.studies.values().map(|entry| entry.memory).sum();
         let earlier = family::decode(&stored.earlier).map_err(PlanError::from)?;
         let entry = intake::replan(source, held, budget).await?.after(earlier);
@@ -154,11 +158,6 @@ impl Engine {
     /// Gives the core what is left to do.
     async fn activate(&mut self, entry: Entry, quarantine: Quarantine) -> Result<(), SubmitError> {
         let study = entry.plan.id;
-        if self.failed.remove(&study).is_some() {
-            // Nobody has looked after the shards of a study whose row was damaged.
-            let damaged = self.store.verify_study(study).await?;
-            self.note_damaged(&damaged);
-        }
         let mut past = self.past(study).await?;
         if quarantine == Quarantine::Lifted {
             past.deaths.clear();
@@ -168,6 +167,7 @@ impl Engine {
             past.shards.retain(|shard| shard.row.cell != cell);
         }
         let work = past.work(&entry);
+        self.failed.remove(&study);
         self.studies.insert(study, entry);
         self.announce(study, Outcome::Running);
         self.tell(Event::Submit(work));
