@@ -116,9 +116,10 @@ pub(super) enum Call {
         study: StudyId,
         reply: oneshot::Sender<Result<Option<Results>, store::Error>>,
     },
-    /// Records of a study's shards are lost.
+    /// Records of a study's plan are lost.
     Recompute {
         study: StudyId,
+        revision: [u8; 32],
         lost: Vec<Unsound>,
         reply: oneshot::Sender<Result<(), SubmitError>>,
     },

@@ -521,9 +521,12 @@ impl Handle {
         answer.unwrap_or(Err(store::Error::Closed))
     }
 
-    /// Has shards computed anew of which records are lost. The study is not complete until they are there.
-    pub async fn recompute(&self, study: StudyId, lost: Vec<Unsound>) -> Result<(), SubmitError> {
-        let answer = ask(&self.calls, |reply| Call::Recompute { study, lost, reply }).await;
+    /// Has shards of a plan computed anew of which records are lost. The study is not complete until they are
+    /// there. Nothing is done where it has grown, been sealed, cancelled or deleted meanwhile.
+    pub async fn recompute(&self, plan: &Plan, lost: Vec<Unsound>) -> Result<(), SubmitError> {
+        let (study, revision) = (plan.id, plan.revision());
+        let answer =
+            ask(&self.calls, |reply| Call::Recompute { study, revision, lost, reply }).await;
         answer.unwrap_or(Err(SubmitError::Stopped))
     }
 

@@ -41,8 +41,8 @@ impl Engine {
                 _ = reply.send((look, began.elapsed()));
             }
             Call::Results { study, reply } => _ = reply.send(self.results(study).await),
-            Call::Recompute { study, lost, reply } => {
-                _ = reply.send(self.recompute(study, &lost).await);
+            Call::Recompute { study, revision, lost, reply } => {
+                _ = reply.send(self.recompute(study, revision, &lost).await);
             }
             Call::Sealed { study, revision, digest, reply } => {
                 _ = reply.send(self.sealed(study, revision, digest).await);
@@ -193,18 +193,30 @@ impl Engine {
         true
     }
 
-    /// What is lost is dropped, noted and computed anew.
-    async fn recompute(&mut self, study: StudyId, lost: &[Unsound]) -> Result<(), SubmitError> {
+    /// Drops and notes what is lost, and has it computed anew.
+    async fn recompute(
+        &mut self,
+        study: StudyId,
+        revision: [u8; 32],
+        lost: &[Unsound],
+    ) -> Result<(), SubmitError> {
         // That the study was complete is being written down.
         self.settle().await;
-        let Some(entry) = self.studies.get(&study) else { return Ok(()) };
+        // It may have grown, been sealed or cancelled since it was read, or somebody is deleting it.
+        let waits =
+            self.outcome(study) == Some(Outcome::Complete) && !self.deleting.contains(&study);
+        let unsealed =
+            |entry: &&Entry| entry.revision == revision && entry.is_closed() && !entry.sealed;
+        let Some(entry) = self.studies.get(&study).filter(unsealed).filter(|_| waits) else {
+            return Ok(());
+        };
         let entry = entry.opened_again();
+        let ranges: Vec<_> = lost.iter().map(|shard| (shard.cell, shard.range.clone())).collect();
+        self.store.give_up(study, &ranges).await?;
         for shard in lost {
             tracing::error!(%study, %shard, "records are lost, and computed anew");
             self.remark(study, format!("computed anew: {shard}"));
         }
-        let ranges: Vec<_> = lost.iter().map(|shard| (shard.cell, shard.range.clone())).collect();
-        self.store.give_up(study, &ranges).await?;
         self.activate(entry, Quarantine::Kept).await
     }
 
