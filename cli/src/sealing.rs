@@ -38,7 +38,12 @@ pub(crate) async fn seal(
 /// What there is to seal of a complete study.
 pub(crate) async fn results(handle: &Handle, study: StudyId) -> anyhow::Result<Results> {
     let results = handle.results(study).await?;
-    results.with_context(|| format!("study {study} has open cells and cannot be sealed"))
+    let results =
+        results.with_context(|| format!("study {study} has open cells and cannot be sealed"))?;
+    match results.gaps() {
+        gaps if gaps.is_empty() => Ok(results),
+        shards => Err(Lost { plan: results.plan, shards }.into()),
+    }
 }
 
 /// Writes the dataset of a study, unless it is there already. The coordinator does not know of it yet.
@@ -70,7 +75,9 @@ pub(crate) async fn dataset(
             write(&results, read, &text, &priors, &folder).map_err(Some)
         };
         written.map_err(|error| match again.unsound(&results) {
-            Ok(lost) if !lost.is_empty() => Lost(lost).into(),
+            Ok(shards) if !shards.is_empty() => {
+                Lost { plan: Arc::clone(&results.plan), shards }.into()
+            }
             Ok(_) => error.unwrap_or_else(|| anyhow!("the records have changed meanwhile")),
             Err(unread) => error.unwrap_or_else(|| unread.into()),
         })
@@ -80,15 +87,17 @@ pub(crate) async fn dataset(
 
 /// Shards that are to be computed anew before a study can be sealed.
 #[derive(Debug)]
-pub(crate) struct Lost(pub(crate) Vec<Unsound>);
+pub(crate) struct Lost {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) shards: Vec<Unsound>,
+}
 
 impl std::error::Error for Lost {}
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(lost) = self;
-        write!(f, "{} shards have lost records", lost.len())?;
-        lost.first().map_or(Ok(()), |first| write!(f, " (the first: {first})"))
+        write!(f, "{} shards have lost records", self.shards.len())?;
+        self.shards.first().map_or(Ok(()), |first| write!(f, " (the first: {first})"))
     }
 }
 

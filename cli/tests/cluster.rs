@@ -183,7 +183,8 @@ fn a_deleted_study_leaves_its_dataset_unless_that_is_to_go_too() {
         assert_eq!(dataset.join("manifest.json").exists(), data.is_empty());
         assert_eq!(dataset.exists(), data.is_empty());
         assert!(
-            service.process.said().contains("a study was deleted"),
+            service.process.said().contains("a study was deleted")
+                && service.process.said().contains("caller=Some(127.0.0.1)"),
             "{}",
             service.process.said()
         );

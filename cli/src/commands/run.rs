@@ -295,7 +295,7 @@ impl Run<'_> {
             let Some(lost) = lost.filter(|_| again < RECOMPUTED) else { break sealed };
             again += 1;
             eprintln!("regretta: {lost} and are computed anew");
-            if let Err(error) = handle.recompute(study, lost.0.clone()).await {
+            if let Err(error) = handle.recompute(&lost.plan, lost.shards.clone()).await {
                 break Err(error.into());
             }
         };
@@ -447,7 +447,8 @@ fn refused(error: SubmitError) -> anyhow::Error {
         | SubmitError::NotGrown(_)
         | SubmitError::OtherDefinition { .. }
         | SubmitError::OtherStudy { .. }
-        | SubmitError::TooLarge { .. } => BadInput(error.to_string()).into(),
+        | SubmitError::TooLarge { .. }
+        | SubmitError::LargeFile { .. } => BadInput(error.to_string()).into(),
         SubmitError::Store(_)
         | SubmitError::Spool(_)
         | SubmitError::Deleting

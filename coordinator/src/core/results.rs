@@ -136,6 +136,7 @@ impl Core {
             self.settle(lease.study, lease.cell);
         }
         self.finish_if_done(lease.study);
+        self.drop_forgotten(lease.study);
     }
 
     pub(super) fn commit_failed(&mut self, epoch: LeaseEpoch, reason: String) {
@@ -146,6 +147,7 @@ impl Core {
             self.give_back(epoch, &lease, None);
         }
         self.finish_if_done(lease.study);
+        self.drop_forgotten(lease.study);
     }
 
     /// Takes a lease whose shard was being written off the books.

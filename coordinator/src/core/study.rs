@@ -28,6 +28,8 @@ pub(crate) const BYTES_PER_CELL: usize =
 pub(super) struct StudyState {
     pub(super) id: StudyId,
     pub(super) phase: StudyPhase,
+    /// Deleted, and forgotten once nothing of it is being written.
+    pub(super) forgotten: bool,
     pub(super) alarm: Option<Alarm>,
     pub(super) checks: Checks,
     /// Shards that are being written, those without a place in the study included.
@@ -53,6 +55,7 @@ impl StudyState {
         let mut study = Self {
             id: work.study,
             phase: StudyPhase::Active,
+            forgotten: false,
             alarm: None,
             checks: Checks::default(),
             committing: 0,

@@ -75,11 +75,21 @@ impl Core {
         }
     }
 
-    /// Forgets a study that is not active and of which nothing is being written.
+    /// Forgets a study that is not active, once nothing of it is being written.
     pub(super) fn forget_study(&mut self, id: StudyId) {
-        let held = self.leases.iter().any(|(_, lease)| lease.study == id);
-        let ended = self.studies.get(&id).is_some_and(|study| study.phase != StudyPhase::Active);
-        if ended && !held {
+        if let Some(study) = self.studies.get_mut(&id)
+            && study.phase != StudyPhase::Active
+        {
+            study.forgotten = true;
+            // Slower copies of what is durable may still be out.
+            self.revoke_all(id, &Refusal::Cancelled);
+            self.drop_forgotten(id);
+        }
+    }
+
+    /// Drops a study that is to be forgotten, unless something of it is still being written.
+    pub(super) fn drop_forgotten(&mut self, id: StudyId) {
+        if self.studies.get(&id).is_some_and(|study| study.forgotten && study.committing == 0) {
             self.studies.remove(&id);
         }
     }

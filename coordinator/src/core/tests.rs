@@ -370,6 +370,39 @@ fn cancelling_revokes_and_submitting_takes_it_up_again() {
 
 /// Not a benchmark: a scan over cells, shards or trials would take minutes here.
 #[test]
+fn a_study_is_forgotten_once_its_last_shard_is_written() {
+    let mut core = with_one_cell(no_checks(), 16);
+    let (one, two) = (core.ask(1, 1).remove(0), core.ask(2, 1).remove(0));
+    core.finish(1, &one, 7);
+    core.finish(2, &two, 7);
+    core.feed(Event::Cancel { study: STUDY });
+    assert!(core.feed(Event::Forget { study: STUDY }).is_empty());
+    core.commit(&one);
+    assert_eq!(core.core.studies().count(), 1, "a shard of it is being written");
+    let reason = "disk full".to_owned();
+    core.feed(Event::CommitFailed { epoch: two.epoch, reason });
+    assert_eq!(core.core.studies().count(), 0);
+}
+
+#[test]
+fn a_study_is_forgotten_while_a_slower_copy_is_out() {
+    let mut core = with_one_cell(no_checks(), 8);
+    let grant = core.ask(1, 1).remove(0);
+    let mut copy = Vec::new();
+    while copy.is_empty() {
+        core.wait(5);
+        core.feed(Event::Heartbeat { worker: WorkerId(1), leases: vec![grant.epoch] });
+        copy = core.ask(2, 1);
+    }
+    core.finish(1, &grant, 7);
+    core.commit(&grant);
+    core.feed(Event::Forget { study: STUDY });
+    assert_eq!(core.core.studies().count(), 0);
+    let late = core.finish(2, &copy[0], 8);
+    assert!(matches!(late[..], [Command::NotHeld { .. }]), "{late:?}");
+}
+
+#[test]
 fn many_cells_workers_and_trials() {
     let start = Instant::now();
     let mut core = Core::new(no_checks(), LeaseEpoch(0));

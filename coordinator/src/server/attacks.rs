@@ -293,6 +293,20 @@ async fn a_worker_has_one_stream_and_a_part_counts_once() {
     site.stop().await;
 }
 
+/// They would be stored one by one, as many as a worker likes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_without_records_ends_its_lease() {
+    let site = Site::new(1 << 20).await;
+    let mut worker = site.join(None).await;
+    let lease = worker.lease(1).await.remove(0);
+    let (out, mut replies) = worker.open().await;
+    let batch = Batch::new(CellId(lease.cell)).encode().into();
+    send(&out, Message::Part(v1::Part { lease: lease.epoch, sequence: 0, batch })).await;
+    let refused = verdict(&mut replies, lease.epoch).await.unwrap();
+    assert_eq!(refused.as_deref(), Some("a part without records came"));
+    site.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_that_waited_for_room_leaves_nothing_behind() {
     let site = Site::new(2000).await;

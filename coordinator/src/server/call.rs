@@ -1,5 +1,7 @@
 //! What the services ask of the engine, and what it answers.
 
+use std::time::Duration;
+
 use proto::v1;
 use study::StudyId;
 use study::tally::Tally;
@@ -13,7 +15,7 @@ use super::intake::Holds;
 use super::results::{Results, Unsound};
 use super::status::Look;
 use crate::core::{Grant, LeaseEpoch, WorkerId};
-use crate::store;
+use crate::store::{self, DamagedShard};
 
 /// A worker's record stream, as the engine sees it.
 pub(super) struct RecordStream {
@@ -82,6 +84,8 @@ pub(super) enum Call {
     /// A study that is durable is to be run.
     Activate {
         entry: Box<Entry>,
+        /// Shards that did not survive, of a study that had failed.
+        damaged: Vec<DamagedShard>,
         reply: oneshot::Sender<Result<(), SubmitError>>,
     },
     Cancel {
@@ -99,20 +103,23 @@ pub(super) enum Call {
         done: bool,
         reply: oneshot::Sender<()>,
     },
+    /// All studies, and how long it took to look at them.
     List {
-        reply: oneshot::Sender<Vec<v1::StudySummary>>,
+        reply: oneshot::Sender<(Vec<v1::StudySummary>, Duration)>,
     },
+    /// A study, and how long it took to look at it.
     Look {
         study: StudyId,
-        reply: oneshot::Sender<Option<Look>>,
+        reply: oneshot::Sender<(Option<Look>, Duration)>,
     },
     Results {
         study: StudyId,
         reply: oneshot::Sender<Result<Option<Results>, store::Error>>,
     },
-    /// Records of a study's shards are lost.
+    /// Records of a study's plan are lost.
     Recompute {
         study: StudyId,
+        revision: [u8; 32],
         lost: Vec<Unsound>,
         reply: oneshot::Sender<Result<(), SubmitError>>,
     },

@@ -75,12 +75,22 @@ impl Source {
         Ok(Size::read(&self.file_name, &self.text)?)
     }
 
-    /// Plans the study, reading one file at a time; `memory` is what was found to be enough for it. Blocks.
-    pub(super) fn plan(&self, memory: u64) -> Result<Entry, SubmitError> {
+    /// Plans the study, reading one file at a time, of which none may take more than `limit`; `memory` is what was
+    /// found to be enough for the plan. Blocks.
+    pub(super) fn plan(&self, memory: u64, limit: u64) -> Result<Entry, SubmitError> {
         let mut files = Files::default();
         for file in &self.files {
             let damaged = |problem| store::Error::File { path: file.place.clone(), problem };
+            let refused =
+                |needed| SubmitError::LargeFile { path: file.path.clone(), needed, limit };
+            if file.size > limit {
+                return Err(refused(file.size));
+            }
             let bytes = std::fs::read(&file.place).map_err(|_| damaged("cannot be read"))?;
+            let needed = bytes.len() as u64 + numbers(&bytes) * size_of::<f64>() as u64;
+            if needed > limit {
+                return Err(refused(needed));
+            }
             let digest = files.survey(&file.path, &bytes).map_err(PlanError::from)?;
             if digest != file.digest {
                 return Err(damaged("is damaged").into());
@@ -90,6 +100,28 @@ impl Source {
         let plan = Plan::new(study, &files).map_err(PlanError::from)?;
         Ok(Entry::new(plan, self, memory))
     }
+}
+
+/// About how many numbers a file has, told without reading them.
+fn numbers(bytes: &[u8]) -> u64 {
+    if bytes.starts_with(b"\x93NUMPY") {
+        // The header gives a number's width behind its kind: '<f8'.
+        let head = &bytes[..bytes.len().min(256)];
+        let descr = head.windows(5).position(|word| word == b"descr").unwrap_or_default();
+        let width = head[descr..].iter().find(|byte| byte.is_ascii_digit());
+        let width = width.map_or(1, |digit| u64::from(digit - b'0').max(1));
+        return bytes.len() as u64 / width;
+    }
+    let is_delimiter = |byte: u8| matches!(byte, b',' | b';' | b'\t');
+    let (mut numbers, mut before) = (0, b' ');
+    for &byte in bytes {
+        let is_gap = |byte: u8| is_delimiter(byte) || byte.is_ascii_whitespace();
+        let begins = !is_gap(byte) && is_gap(before);
+        let missing = is_delimiter(byte) && is_delimiter(before);
+        numbers += u64::from(begins || missing);
+        before = byte;
+    }
+    numbers
 }
 
 /// The places of rows in their cells that are exploratory on all trials.
@@ -270,6 +302,44 @@ fn work(plan: &Plan, cell: &PlannedCell, contents: Contents, done: Vec<DoneShard
     }
 }
 
+#[cfg(test)]
+mod tests {
+    use study::prior::to_npy;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_counted_before_they_are_read() {
+        for (text, count) in
+            [("1,2\n3,4\n", 4), ("1, 2; 3\n", 3), ("1,,3\n", 3), (" 1  2\n\n", 2), ("", 0)]
+        {
+            assert_eq!(numbers(text.as_bytes()), count, "{text:?}");
+        }
+        let npy = to_npy(200, 3, &[0.5; 600]);
+        assert!((600..640).contains(&numbers(&npy)), "{}", numbers(&npy));
+    }
+
+    #[test]
+    fn a_file_that_would_take_too_much_memory_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("0");
+        let content = "0,".repeat(50_000) + "0\n";
+        std::fs::write(&place, &content).unwrap();
+        let size = content.len() as u64;
+        let digest = *blake3::hash(content.as_bytes()).as_bytes();
+        let file = NamedFile { path: "k.csv".to_owned(), digest, size, place };
+        let (file_name, text) = ("s.toml".to_owned(), String::new());
+        let source = Source { file_name, text, files: vec![file] };
+        let refused = source.plan(0, 400_000).err().unwrap();
+        let SubmitError::LargeFile { needed, .. } = refused else { panic!("{refused}") };
+        assert_eq!(needed, size + 8 * 50_001);
+        assert!(refused.to_string().contains("--study-memory 1"), "{refused}");
+        // With enough of it the study file is looked at.
+        let refused = source.plan(0, needed).err().unwrap();
+        assert!(matches!(refused, SubmitError::Plan(_)), "{refused}");
+    }
+}
+
 impl From<SpoolError> for SubmitError {
     fn from(error: SpoolError) -> Self {
         Self::Spool(error.to_string())
@@ -303,6 +373,20 @@ pub enum SubmitError {
         held: u64,
         /// Bytes for all studies.
         budget: u64,
+    },
+    /// A file that is too large to be read for planning.
+    #[error(
+        "{path} needs about {} MiB of the coordinator's memory to be read, and {} MiB are allowed for a file: write it \
+         with fewer rows or columns, or start the coordinator with --study-memory {}",
+        mebibytes(*needed), limit >> 20, mebibytes(*needed)
+    )]
+    LargeFile {
+        /// As the study names it.
+        path: String,
+        /// Bytes that it needs.
+        needed: u64,
+        /// Bytes that one file may take.
+        limit: u64,
     },
     /// It could not be stored.
     #[error(transparent)]

@@ -119,7 +119,9 @@ impl Connections {
         loop {
             let counted = self.table().accept(peer, &closing);
             match counted {
-                Ok(id) => return Ticket { id, peer, closing, connections: self.clone() },
+                Ok(id) => {
+                    return Ticket { id, address, peer, closing, connections: self.clone() };
+                }
                 Err(due) => tokio::time::sleep_until(due).await,
             }
         }
@@ -177,6 +179,8 @@ impl Table {
 #[derive(Clone)]
 pub(super) struct Ticket {
     id: u64,
+    /// Of the other side.
+    pub(super) address: IpAddr,
     peer: Peer,
     closing: CancellationToken,
     connections: Connections,

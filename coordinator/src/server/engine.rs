@@ -20,6 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::call::{Call, LeaseAnswer, RecordStream};
 use super::catalog::Entry;
+use super::failed::Failed;
 use super::inflow::Received;
 use super::leases::Leases;
 use super::metrics::Metrics;
@@ -65,8 +66,8 @@ pub(super) struct Engine {
     pub(super) store: Arc<Store>,
     writer: Writer,
     pub(super) studies: BTreeMap<StudyId, Entry>,
-    /// Names of studies of the ledger that could not be taken up; why is their outcome.
-    pub(super) failed: BTreeMap<StudyId, String>,
+    /// Studies of the ledger that could not be taken up; why is their outcome.
+    pub(super) failed: BTreeMap<StudyId, Failed>,
     /// Studies that are being deleted.
     pub(super) deleting: HashSet<StudyId>,
     /// What people should know of a study beside how far it is.
@@ -159,7 +160,7 @@ impl Engine {
         }
     }
 
-    /// The same where nothing comes of it: nobody works yet, and the outcome is known.
+    /// The same at the start, where nothing comes of it: nobody works yet, and the outcome is known.
     pub(super) fn tell_silently(&mut self, event: Event) {
         self.core.handle(self.started.elapsed(), event);
     }

@@ -16,6 +16,13 @@ use super::outcome::Outcome;
 use crate::core::Event;
 use crate::store::{self, DamagedShard, Recovered, StoredStudy};
 
+/// A study that could not be taken up.
+pub(super) struct Failed {
+    pub(super) name: String,
+    /// As the ledger has it, unless its row is damaged.
+    pub(super) stored: Option<StoredStudy>,
+}
+
 /// Why a study is not cancelled or deleted.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
@@ -53,7 +60,8 @@ impl Engine {
         budget: u64,
     ) -> Result<(), store::Error> {
         for damaged in &recovered.damaged_studies {
-            self.fail(damaged.id, damaged.file_name.clone(), damaged.reason.clone());
+            let failed = Failed { name: damaged.file_name.clone(), stored: None };
+            self.fail(damaged.id, failed, damaged.reason.clone());
         }
         for stored in &recovered.studies {
             // A definition that makes the planner panic must not keep the others from running.
@@ -67,7 +75,8 @@ impl Engine {
                 Ok(Err(error)) => format!("it cannot be taken up again: {error}"),
                 Err(_) => "it cannot be taken up again: planning it panicked".to_owned(),
             };
-            self.fail(stored.id, name(stored), reason);
+            let failed = Failed { name: name(stored), stored: Some(stored.clone()) };
+            self.fail(stored.id, failed, reason);
         }
         self.note_damaged(&recovered.damaged);
         Ok(())
@@ -85,10 +94,10 @@ impl Engine {
         }
     }
 
-    fn fail(&mut self, study: StudyId, name: String, reason: String) {
-        tracing::error!(%study, name, reason, "a study failed");
+    fn fail(&mut self, study: StudyId, failed: Failed, reason: String) {
+        tracing::error!(%study, name = failed.name, reason, "a study failed");
         self.announce(study, Outcome::Failed(reason));
-        self.failed.insert(study, name);
+        self.failed.insert(study, failed);
     }
 
     /// Studies that could not be taken up, and why.
@@ -134,7 +143,7 @@ impl Engine {
     pub(super) fn end_delete(&mut self, study: StudyId, done: bool) {
         self.deleting.remove(&study);
         if done {
-            self.tell_silently(Event::Forget { study });
+            self.tell(Event::Forget { study });
             self.studies.remove(&study);
             self.failed.remove(&study);
             self.notes.remove(&study);
@@ -145,7 +154,7 @@ impl Engine {
     /// What people call a study.
     pub(super) fn name(&self, study: StudyId) -> Option<String> {
         let known = self.studies.get(&study).map(|entry| entry.plan.study.name.clone());
-        known.or_else(|| self.failed.get(&study).cloned())
+        known.or_else(|| self.failed.get(&study).map(|failed| failed.name.clone()))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Studies that cannot be taken up, and studies that are deleted, at a running coordinator.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto::convert::{study_bytes, study_id};
@@ -10,13 +11,15 @@ use proto::v1::StudyState;
 use proto::v1::studies_client::StudiesClient;
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, raw_sql};
 use study::StudyId;
+use study::family::EarlierFamily;
+use study::plan::Size;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 use worker::client;
 
 use super::takeover::{config, definition, work};
-use super::{Coordinator, Definition, Outcome};
+use super::{Config, Coordinator, Datasets, Definition, Outcome, SubmitError, study_memory};
 use crate::store::{Options, State, Storage, Store};
 
 /// A small study with another name, and so another id.
@@ -26,10 +29,16 @@ fn small(name: &str) -> Definition {
     Definition { text, ..all }
 }
 
+fn local(dir: &Path) -> Config {
+    config(&dir.join("ledger"), Storage::default(), ([127, 0, 0, 1], 0).into())
+}
+
 async fn start(dir: &Path) -> (Coordinator, StudiesClient<Channel>) {
-    let listen = ([127, 0, 0, 1], 0).into();
-    let coordinator =
-        Coordinator::start(config(&dir.join("ledger"), Storage::default(), listen)).await.unwrap();
+    start_with(local(dir)).await
+}
+
+async fn start_with(config: Config) -> (Coordinator, StudiesClient<Channel>) {
+    let coordinator = Coordinator::start(config).await.unwrap();
     let endpoint = Endpoint::from_shared(format!("http://{}", coordinator.address)).unwrap();
     let client = StudiesClient::new(endpoint.connect().await.unwrap());
     (coordinator, client)
@@ -133,6 +142,119 @@ async fn studies_that_cannot_be_taken_up_fail_alone() {
     let (coordinator, mut client) = start(dir.path()).await;
     assert!(coordinator.found.failed.is_empty());
     assert_eq!(states(&mut client).await.into_keys().collect::<Vec<_>>(), left);
+    coordinator.stop(Duration::ZERO).await;
+}
+
+/// A small study with a claim of its own.
+fn claiming(name: &str, bound: &str) -> Definition {
+    let all = small(name);
+    let claim = format!(
+        "[[claim]]\nid = \"mine\"\nholds = \"best_sample_regret <= {bound}\"\nbudget = \"delta\"\n"
+    );
+    Definition { text: format!("{}{claim}", all.text), ..all }
+}
+
+/// Runs studies to their ends.
+async fn complete(dir: &Path, definitions: &[Definition]) -> Vec<StudyId> {
+    let (coordinator, _) = start(dir).await;
+    let (handle, shutdown) = (coordinator.handle(), CancellationToken::new());
+    let worker = work("a", &format!("http://{}", coordinator.address), &dir.join("files"));
+    let worker = tokio::spawn(client::run(worker, shutdown.clone()));
+    let mut studies = Vec::new();
+    for definition in definitions {
+        let study = handle.submit(definition.clone()).await.unwrap();
+        assert_eq!(handle.outcome(study).await, Outcome::Complete);
+        studies.push(study);
+    }
+    shutdown.cancel();
+    worker.await.unwrap().unwrap();
+    drop(handle);
+    coordinator.stop(Duration::ZERO).await;
+    studies
+}
+
+/// The replicates of every cell, as families of claims have them.
+fn existing(definition: &Definition, replicates: u64) -> BTreeMap<String, u64> {
+    let plan = definition.plan().unwrap();
+    plan.cells.iter().map(|cell| (cell.id.to_string(), replicates)).collect()
+}
+
+/// Too little memory for two studies fails the second; once the first is gone, it can be submitted again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_is_reworded_while_its_study_had_failed_is_exploratory() {
+    let dir = tempfile::tempdir().unwrap();
+    let (other, before) = (claiming("other", "0.1"), claiming("mine", "0.1"));
+    let studies = complete(dir.path(), &[other, before.clone()]).await;
+    let needed = study_memory(&Size::read("s.toml", &before.text).unwrap());
+    let config = Config { study_memory: needed * 3 / 2, ..local(dir.path()) };
+    let (coordinator, mut client) = start_with(config).await;
+    let failed = status(&mut client, studies[1]).await;
+    assert_eq!(failed.state(), StudyState::Failed);
+    assert!(failed.reason.contains("--study-memory"), "{}", failed.reason);
+    client.cancel(v1::CancelRequest { study: study_bytes(studies[0]) }).await.unwrap();
+    delete(&mut client, studies[0]).await.unwrap();
+
+    // What it has to grow from is known, although it was not taken up.
+    let handle = coordinator.handle();
+    let fewer = claiming("mine", "9");
+    let fewer = Definition { text: fewer.text.replace("= 200\n", "= 100\n"), ..fewer };
+    let refused = handle.submit(fewer).await.unwrap_err();
+    assert!(matches!(refused, SubmitError::NotGrown(_)), "{refused}");
+    assert_eq!(handle.submit(claiming("mine", "9")).await.unwrap(), studies[1]);
+    assert_eq!(handle.outcome(studies[1]).await, Outcome::Complete);
+    let earlier = handle.results(studies[1]).await.unwrap().unwrap().earlier;
+    let was = EarlierFamily::new(&before.plan().unwrap(), existing(&before, 200));
+    assert_eq!(earlier, [was]);
+    drop(handle);
+    coordinator.stop(Duration::ZERO).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_claims_cannot_be_read_any_more_all_are_exploratory() {
+    let dir = tempfile::tempdir().unwrap();
+    let definition = claiming("mine", "0.1");
+    let study = complete(dir.path(), std::slice::from_ref(&definition)).await[0];
+    damage(dir.path(), "UPDATE studies SET text = '[study'", study).await;
+    let (coordinator, mut client) = start(dir.path()).await;
+    assert_eq!(status(&mut client, study).await.state(), StudyState::Failed);
+    let handle = coordinator.handle();
+    assert_eq!(handle.submit(definition.clone()).await.unwrap(), study);
+    assert_eq!(handle.outcome(study).await, Outcome::Complete);
+    let earlier = handle.results(study).await.unwrap().unwrap().earlier;
+    assert_eq!(earlier.len(), 1);
+    assert_eq!((earlier[0].family.rows, &earlier[0].replicates), (0, &existing(&definition, 200)));
+    let seen = status(&mut client, study).await;
+    assert!(!seen.rows.is_empty() && seen.rows.iter().all(|row| row.exploratory));
+    drop(handle);
+    coordinator.stop(Duration::ZERO).await;
+}
+
+/// Where sealed datasets are, all of one study.
+struct Folder(PathBuf);
+
+impl Datasets for Folder {
+    fn folder(&self, _: StudyId) -> Option<PathBuf> {
+        Some(self.0.clone()).filter(|folder| folder.join("manifest.json").exists())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sealed_of_a_study_that_failed_can_be_fetched() {
+    let dir = tempfile::tempdir().unwrap();
+    let study = complete(dir.path(), &[small("sealed")]).await[0];
+    damage(dir.path(), "UPDATE studies SET text = '[study'", study).await;
+    let folder = dir.path().join("sealed");
+    std::fs::create_dir_all(folder.join("records")).unwrap();
+    let config = Config { datasets: Arc::new(Folder(folder.clone())), ..local(dir.path()) };
+    let (coordinator, mut client) = start_with(config).await;
+    let request = || v1::FetchResultsRequest { study: study_bytes(study) };
+    let refused = client.fetch_results(request()).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+    std::fs::write(folder.join("manifest.json"), "sealed").unwrap();
+    let mut chunks = client.fetch_results(request()).await.unwrap().into_inner();
+    let first = chunks.message().await.unwrap().unwrap();
+    assert_eq!((first.name.as_str(), &first.data[..]), ("manifest.json", &b"sealed"[..]));
+    drop(client);
     coordinator.stop(Duration::ZERO).await;
 }
 

@@ -31,6 +31,8 @@ pub(super) enum Mismatch {
     Decode(#[from] DecodeError),
     #[error("part {found} came where part {expected} was due")]
     Sequence { expected: u64, found: u64 },
+    #[error("a part without records came")]
+    Empty,
     #[error("records of cell {0} came under a lease of another")]
     Cell(CellId),
     #[error("a check sends no records")]
@@ -61,7 +63,8 @@ pub(super) struct Inflow {
     sequence: u64,
     records: u64,
     last: Option<(u64, u32)>,
-    digest: Digest,
+    /// Of two kilobytes, and most leases that are held wait for their first part.
+    digest: Option<Box<Digest>>,
 }
 
 /// All records of a lease, to be committed.
@@ -82,7 +85,7 @@ pub(super) struct Claimed {
 
 impl Inflow {
     pub(super) fn new(terms: Terms, draft: Draft) -> Self {
-        Self { terms, draft, sequence: 0, records: 0, last: None, digest: Digest::new() }
+        Self { terms, draft, sequence: 0, records: 0, last: None, digest: None }
     }
 
     /// Takes in one part and stores it. Waits while the disk is behind.
@@ -93,7 +96,10 @@ impl Inflow {
     }
 
     fn sum(&self) -> Sum {
-        Sum { records: self.records, digest: self.digest.finish() }
+        match &self.digest {
+            Some(digest) => Sum { records: self.records, digest: digest.finish() },
+            None => Sum::default(),
+        }
     }
 
     /// Checks that a part is in order.
@@ -105,6 +111,10 @@ impl Inflow {
             return Err(Mismatch::Sequence { expected: self.sequence, found: sequence });
         }
         let batch = Batch::decode(bytes)?;
+        if batch.is_empty() {
+            // Each would take a frame and a place: as many as a worker likes.
+            return Err(Mismatch::Empty);
+        }
         if batch.cell() != self.terms.cell {
             return Err(Mismatch::Cell(batch.cell()));
         }
@@ -114,7 +124,7 @@ impl Inflow {
             }
             self.last = Some((replicate, t));
         }
-        batch.feed(&mut self.digest);
+        batch.feed(self.digest.get_or_insert_with(|| Box::new(Digest::new())));
         self.sequence += 1;
         self.records += batch.len() as u64;
         Ok(())
@@ -169,6 +179,6 @@ impl Inflow {
             Detail::Summary => claimed.sent_digest.ok_or(Mismatch::Digest)?,
             _ => claimed.digest,
         };
-        if self.digest.finish() == sent { Ok(()) } else { Err(Mismatch::Digest) }
+        if self.sum().digest == sent { Ok(()) } else { Err(Mismatch::Digest) }
     }
 }

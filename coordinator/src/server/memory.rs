@@ -37,6 +37,14 @@ const ROW: u64 = 2 * size_of::<RowCounts>() as u64;
 /// The same with the counts of two open batches, and whether it is decided.
 const ROW_OF_BATCHES: u64 = ROW + 2 * size_of::<RowCounts>() as u64 + 2;
 
+/// What reading one file for planning may take where the studies themselves may take less.
+const FILE_MEMORY: u64 = 1 << 30;
+
+/// What one file may take while it is read for planning: its bytes and the numbers in it. One is read at a time.
+pub(super) fn file_memory(budget: u64) -> u64 {
+    budget.max(FILE_MEMORY)
+}
+
 /// What a study of this size takes at most.
 pub fn study_memory(size: &Size) -> u64 {
     let row = if size.stops { ROW_OF_BATCHES } else { ROW };

@@ -66,6 +66,7 @@ use auth::Guard;
 use call::Call;
 use connections::Connections;
 use engine::Engine;
+use fetch::Downloads;
 use intake::Intake;
 use leases::Leases;
 use listen::Listener;
@@ -291,6 +292,7 @@ impl Coordinator {
             statuses,
             store: Arc::clone(&store),
             datasets: Arc::clone(&config.datasets),
+            downloads: Downloads::default(),
         };
         let router = router(&config, calls, services, leases, store, Arc::clone(&metrics)).await?;
         let mut tasks = Vec::new();
@@ -394,6 +396,7 @@ async fn router(
         calls: calls.clone(),
         leases,
         store: Arc::clone(&store),
+        downloads: studies.downloads.clone(),
         metrics,
         numerics: config.numerics.as_str().into(),
         version: config.version.as_str().into(),
@@ -474,7 +477,7 @@ impl Handle {
 
     /// All studies, each in one line.
     pub async fn list(&self) -> Vec<v1::StudySummary> {
-        ask(&self.calls, |reply| Call::List { reply }).await.unwrap_or_default()
+        self.statuses.list().await.map_or_else(|_| Vec::new(), |list| list.to_vec())
     }
 
     /// A study's progress.
@@ -518,9 +521,12 @@ impl Handle {
         answer.unwrap_or(Err(store::Error::Closed))
     }
 
-    /// Has shards computed anew of which records are lost. The study is not complete until they are there.
-    pub async fn recompute(&self, study: StudyId, lost: Vec<Unsound>) -> Result<(), SubmitError> {
-        let answer = ask(&self.calls, |reply| Call::Recompute { study, lost, reply }).await;
+    /// Has shards of a plan computed anew of which records are lost. The study is not complete until they are
+    /// there. Nothing is done where it has grown, been sealed, cancelled or deleted meanwhile.
+    pub async fn recompute(&self, plan: &Plan, lost: Vec<Unsound>) -> Result<(), SubmitError> {
+        let (study, revision) = (plan.id, plan.revision());
+        let answer =
+            ask(&self.calls, |reply| Call::Recompute { study, revision, lost, reply }).await;
         answer.unwrap_or(Err(SubmitError::Stopped))
     }
 

@@ -28,7 +28,7 @@ pub struct CellResults {
     pub cell: CellId,
     /// How many trials count.
     pub replicates: u64,
-    /// Shards of these trials, in order, without gaps.
+    /// Shards of these trials, in order; [`Results::gaps`] says what is missing.
     pub shards: Vec<StoredShard>,
 }
 
@@ -48,6 +48,11 @@ impl Results {
         self.cells.iter().flat_map(|cell| cell.shards.iter().map(|shard| (cell.cell, shard)))
     }
 
+    /// Replicates that count and are in no shard.
+    pub fn gaps(&self) -> Vec<Unsound> {
+        self.cells.iter().flat_map(CellResults::gaps).collect()
+    }
+
     /// Counts of a cell's rows, batch by batch.
     pub fn tallies(&self, cell: &CellResults) -> Vec<Tally> {
         let size = self.plan.replicates.batch_size();
@@ -63,6 +68,22 @@ impl Results {
             }
         }
         tallies.into_iter().map(Option::unwrap_or_default).collect()
+    }
+}
+
+impl CellResults {
+    fn gaps(&self) -> Vec<Unsound> {
+        let (mut gaps, mut next) = (Vec::new(), 0);
+        let shards = self.shards.iter().map(|shard| shard.row.range.clone());
+        let end = std::iter::once(self.replicates..self.replicates);
+        for range in shards.chain(end) {
+            if range.start > next {
+                let reason = "the ledger has no shard of them".to_owned();
+                gaps.push(Unsound { cell: self.cell, range: next..range.start, reason });
+            }
+            next = range.end;
+        }
+        gaps
     }
 }
 
@@ -128,9 +149,9 @@ impl Records {
         Ok(())
     }
 
-    /// All live shards that do not add up; each is read.
+    /// Gaps, and all live shards that do not add up; each is read.
     pub fn unsound(&mut self, results: &Results) -> Result<Vec<Unsound>, ReadError> {
-        let mut found = Vec::new();
+        let mut found = results.gaps();
         for (_, shard) in results.live() {
             match self.sound(shard) {
                 Err(ReadError::Unsound(unsound)) => found.push(unsound),

@@ -30,7 +30,7 @@ pub(super) const MOST_BYTES: u64 = 4 << 30;
 /// How long a submission waits while there are so many others.
 const TURN: Duration = Duration::from_secs(10);
 
-/// A submission may be late by this much against [`PACE`].
+/// A submission may be late by this much against [`PACE`], and nothing may come of it for as long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Bytes a second that an upload has to come with.
@@ -114,25 +114,27 @@ impl Spool {
         Ok(Self { dir, turns: Arc::new(turns), room: Arc::new(room), next })
     }
 
-    /// Takes in what a client sends, at the pace that it has to keep.
+    /// Takes in what a client sends, at the pace that it has to keep. Nothing of it is read before its turn.
     pub(super) async fn receive(
         &self,
         messages: impl Stream<Item = Result<v1::SubmitRequest, Status>>,
     ) -> Result<Upload, SpoolError> {
+        let turn = self.turn().await?;
         let mut messages = std::pin::pin!(messages);
         let mut assembly = Assembly::default();
-        let late = Instant::now() + PATIENCE;
-        let first = timeout_at(late, messages.next()).await.map_err(|_| SpoolError::Slow)?;
+        let first = timeout(PATIENCE, messages.next()).await.map_err(|_| SpoolError::Slow)?;
         let Some(first) = first.transpose()? else {
             return Err(assembly.finish().expect_err("nothing was handed in").into());
         };
         let Piece::Study(announced) = assembly.push(first)? else {
             unreachable!("an assembly takes no data before the study");
         };
-        let mut arriving = self.begin(announced).await?;
+        let mut arriving = self.begin(turn, announced).await?;
         let began = Instant::now();
         loop {
-            let late = began + PATIENCE + Duration::from_millis(arriving.received * 1000 / PACE);
+            // What came fast does not buy time to idle.
+            let due = began + Duration::from_millis(arriving.received * 1000 / PACE);
+            let late = due.min(Instant::now()) + PATIENCE;
             let next = timeout_at(late, messages.next()).await.map_err(|_| SpoolError::Slow)?;
             match next.transpose()?.map(|message| assembly.push(message)).transpose()? {
                 Some(Piece::Data { file, data }) => arriving.write(file, &data).await?,
@@ -148,23 +150,25 @@ impl Spool {
     pub(super) async fn put(&self, definition: Definition) -> Result<Upload, SpoolError> {
         let Definition { file_name, text, files } = definition;
         let sizes = files.iter().map(|(path, bytes)| (path.clone(), bytes.len() as u64)).collect();
-        let mut arriving = self.begin(Announced { file_name, text, files: sizes }).await?;
+        let turn = self.turn().await?;
+        let mut arriving = self.begin(turn, Announced { file_name, text, files: sizes }).await?;
         for (file, (_, bytes)) in files.into_iter().enumerate() {
             arriving.write(file, &bytes).await?;
         }
         Ok(arriving.finish().await?)
     }
 
-    async fn begin(&self, announced: Announced) -> Result<Arriving, SpoolError> {
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, SpoolError> {
+        permits(&self.turns, 1).await
+    }
+
+    async fn begin(
+        &self,
+        turn: OwnedSemaphorePermit,
+        announced: Announced,
+    ) -> Result<Arriving, SpoolError> {
         let units = announced.files.iter().map(|(_, size)| size).sum::<u64>().div_ceil(UNIT) as u32;
-        let permits = async {
-            let turn = Arc::clone(&self.turns).acquire_owned().await;
-            (turn, Arc::clone(&self.room).acquire_many_owned(units).await)
-        };
-        let (Ok(turn), Ok(room)) = timeout(TURN, permits).await.map_err(|_| SpoolError::Busy)?
-        else {
-            unreachable!("the permits of a spool are not closed");
-        };
+        let room = permits(&self.room, units).await?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let folder = Folder(self.dir.join(number.to_string()));
         make(&folder.0)?;
@@ -172,6 +176,13 @@ impl Spool {
         let (done, open) = (Vec::with_capacity(announced.files.len()), None);
         Ok(Arriving { announced, folder, turn, room, done, open, hasher, received: 0 })
     }
+}
+
+/// Waits for a while.
+async fn permits(of: &Arc<Semaphore>, count: u32) -> Result<OwnedSemaphorePermit, SpoolError> {
+    let permits = timeout(TURN, Arc::clone(of).acquire_many_owned(count)).await;
+    let permits = permits.map_err(|_| SpoolError::Busy)?;
+    Ok(permits.expect("the permits of a spool are not closed"))
 }
 
 /// A folder for this user alone.

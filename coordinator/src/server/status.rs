@@ -54,7 +54,7 @@ impl Engine {
         };
         let known =
             self.studies.iter().map(|(&study, entry)| (study, entry.plan.study.name.as_str()));
-        let failed = self.failed.iter().map(|(&study, name)| (study, name.as_str()));
+        let failed = self.failed.iter().map(|(&study, failed)| (study, failed.name.as_str()));
         known.chain(failed).map(summary).collect()
     }
 

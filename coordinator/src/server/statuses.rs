@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{Stream, stream};
 use prost::Message;
-use proto::v1::{CellStatus, Quarantined, StudyStatus};
+use proto::v1::{CellStatus, Quarantined, StudyStatus, StudySummary};
 use study::StudyId;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -20,9 +20,10 @@ use super::workers::ask;
 /// How often a watched study is looked at.
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// Who asks for how it is now, and no earlier, waits this long after another look: so long at least, and so many
-/// times as long as that look took.
+/// Whoever asks for how it is now, and no earlier, waits after another look: `SHARE` times as long as the engine took
+/// for that one, within these bounds.
 const SPACING: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(2);
 const SHARE: u32 = 10;
 
 /// For how long a status is kept whose cells are asked for page by page.
@@ -36,37 +37,74 @@ const PAGE: usize = 1 << 20;
 pub(super) struct Statuses {
     calls: mpsc::Sender<Call>,
     watched: Arc<Mutex<HashMap<StudyId, Weak<Watched>>>>,
+    list: Arc<Shared<Vec<StudySummary>>>,
 }
 
 /// A study that somebody looks at.
 struct Watched {
     study: StudyId,
     calls: mpsc::Sender<Call>,
-    latest: tokio::sync::Mutex<Option<Latest>>,
+    status: Shared<StudyStatus>,
 }
 
-#[derive(Clone)]
-struct Latest {
+/// What the engine was last seen with, for all who ask.
+struct Shared<T>(tokio::sync::Mutex<Option<Latest<T>>>);
+
+struct Latest<T> {
     /// When it was asked for.
     at: Instant,
     /// How long the engine took.
     took: Duration,
-    status: Arc<StudyStatus>,
+    seen: Arc<T>,
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Self(tokio::sync::Mutex::default())
+    }
+}
+
+impl<T> Shared<T> {
+    /// What was seen last if it is of this moment or later, else a new look. Whoever asks meanwhile waits for it.
+    async fn since(
+        &self,
+        moment: Instant,
+        look: impl Future<Output = Result<(T, Duration), Status>>,
+    ) -> Result<(Instant, Arc<T>), Status> {
+        let mut latest = self.0.lock().await;
+        if let Some(Latest { at, took, seen }) = &*latest {
+            if *at >= moment {
+                return Ok((*at, Arc::clone(seen)));
+            }
+            sleep_until(*at + (*took * SHARE).clamp(SPACING, LONGEST)).await;
+        }
+        let at = Instant::now();
+        let (seen, took) = look.await?;
+        let seen = Arc::new(seen);
+        *latest = Some(Latest { at, took, seen: Arc::clone(&seen) });
+        Ok((at, seen))
+    }
 }
 
 impl Statuses {
     pub(super) fn new(calls: mpsc::Sender<Call>) -> Self {
-        Self { calls, watched: Arc::default() }
+        Self { calls, watched: Arc::default(), list: Arc::default() }
+    }
+
+    /// All studies as they stand now.
+    pub(super) async fn list(&self) -> Result<Arc<Vec<StudySummary>>, Status> {
+        let look = ask(&self.calls, |reply| Call::List { reply });
+        Ok(self.list.since(Instant::now(), look).await?.1)
     }
 
     /// How a study stands now: no earlier than this call.
     pub(super) async fn now(&self, study: StudyId) -> Result<Arc<StudyStatus>, Status> {
-        Ok(self.watched(study).since(Instant::now()).await?.status)
+        Ok(self.watched(study).since(Instant::now()).await?.1)
     }
 
     /// How a study stood a moment ago, or now.
     pub(super) async fn lately(&self, study: StudyId) -> Result<Arc<StudyStatus>, Status> {
-        Ok(self.watched(study).since(before(MOMENT)).await?.status)
+        Ok(self.watched(study).since(before(MOMENT)).await?.1)
     }
 
     /// The part of a status that fits in a message: from its first cell, or behind `after`.
@@ -77,7 +115,7 @@ impl Statuses {
     ) -> Result<StudyStatus, Status> {
         let watched = self.watched(study);
         let since = if after.is_some() { before(KEPT) } else { Instant::now() };
-        let page = page(&watched.since(since).await?.status, after);
+        let page = page(&watched.since(since).await?.1, after);
         if (page.cells.len() as u64) < page.cells_total && after.is_none() {
             // The other pages are to be of the same status.
             tokio::spawn(async move {
@@ -99,7 +137,7 @@ impl Statuses {
         Ok(stream::unfold(Some(first), move |now| {
             let watched = Arc::clone(&watched);
             async move {
-                let Latest { at, status, .. } = now?;
+                let (at, status) = now?;
                 if !is_running(status.state()) {
                     return Some((status, None));
                 }
@@ -118,31 +156,25 @@ impl Statuses {
         }
         all.retain(|_, watched| watched.strong_count() > 0);
         let calls = self.calls.clone();
-        let watched = Arc::new(Watched { study, calls, latest: tokio::sync::Mutex::default() });
+        let watched = Arc::new(Watched { study, calls, status: Shared::default() });
         all.insert(study, Arc::downgrade(&watched));
         watched
     }
 }
 
 impl Watched {
-    /// The latest status if it is of this moment or later, else a new one. Whoever asks meanwhile waits
-    /// for it.
-    async fn since(&self, moment: Instant) -> Result<Latest, Status> {
-        let mut latest = self.latest.lock().await;
-        if let Some(latest) = &*latest {
-            if latest.at >= moment {
-                return Ok(latest.clone());
-            }
-            sleep_until(latest.at + SPACING.max(latest.took * SHARE)).await;
-        }
-        let (at, study) = (Instant::now(), self.study);
-        let look = ask(&self.calls, |reply| Call::Look { study, reply }).await?;
+    async fn since(&self, moment: Instant) -> Result<(Instant, Arc<StudyStatus>), Status> {
+        self.status.since(moment, self.look()).await
+    }
+
+    async fn look(&self) -> Result<(StudyStatus, Duration), Status> {
+        let study = self.study;
+        let (look, took) = ask(&self.calls, |reply| Call::Look { study, reply }).await?;
         let look = look.ok_or_else(|| Status::not_found(format!("there is no study {study}")))?;
-        let took = at.elapsed();
         // Evidence and labels of a large study take a while.
-        let status = tokio::task::spawn_blocking(move || Arc::new(look.status())).await;
+        let status = tokio::task::spawn_blocking(move || look.status()).await;
         let status = status.map_err(|_| Status::internal("the status could not be made"))?;
-        Ok(latest.insert(Latest { at, took, status }).clone())
+        Ok((status, took))
     }
 }
 
@@ -202,6 +234,7 @@ mod tests {
     use tokio_stream::wrappers::TcpListenerStream;
     use tonic::transport::Endpoint;
 
+    use super::super::fetch::Downloads;
     use super::super::intake::Intake;
     use super::super::spool::Spool;
     use super::super::studies::StudyService;
@@ -229,14 +262,25 @@ mod tests {
     fn engine(
         look: impl Fn(StudyId) -> Look + Send + 'static,
     ) -> (mpsc::Sender<Call>, Arc<AtomicU64>) {
+        slow_engine(Duration::from_millis(1), look)
+    }
+
+    /// The same where every look takes so long.
+    fn slow_engine(
+        took: Duration,
+        look: impl Fn(StudyId) -> Look + Send + 'static,
+    ) -> (mpsc::Sender<Call>, Arc<AtomicU64>) {
         let (calls, mut requests) = mpsc::channel(8);
         let looks = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&looks);
         tokio::spawn(async move {
             while let Some(call) = requests.recv().await {
-                let Call::Look { study, reply } = call else { panic!("nothing else is asked for") };
                 counted.fetch_add(1, Ordering::Relaxed);
-                _ = reply.send(Some(look(study)));
+                match call {
+                    Call::Look { study, reply } => _ = reply.send((Some(look(study)), took)),
+                    Call::List { reply } => _ = reply.send((Vec::new(), took)),
+                    _ => panic!("nothing else is asked for"),
+                }
             }
         });
         (calls, looks)
@@ -294,6 +338,41 @@ mod tests {
         drop(watched);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_lists_costs_a_look_now_and_then() {
+        let (calls, looks) = engine(look);
+        let statuses = Statuses::new(calls);
+        let began = Instant::now();
+        let mut crowd = JoinSet::new();
+        for number in 0..1000 {
+            let statuses = statuses.clone();
+            crowd.spawn(async move {
+                sleep(Duration::from_millis(number)).await;
+                statuses.list().await.unwrap();
+            });
+        }
+        while let Some(listed) = crowd.join_next().await {
+            listed.unwrap();
+        }
+        let most = began.elapsed().as_millis() / SPACING.as_millis() + 1;
+        assert!(u128::from(looks.load(Ordering::Relaxed)) <= most, "{looks:?} of {most}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_engine_is_spared_and_yet_asked() {
+        let (calls, looks) = slow_engine(Duration::from_secs(5), look);
+        let statuses = Statuses::new(calls);
+        let watched = statuses.watched(STUDY);
+        let began = Instant::now();
+        for _ in 0..4 {
+            statuses.now(STUDY).await.unwrap();
+            sleep(Duration::from_millis(1)).await;
+        }
+        assert_eq!(looks.load(Ordering::Relaxed), 4);
+        assert_eq!(began.elapsed().as_secs(), 3 * LONGEST.as_secs());
+        drop(watched);
+    }
+
     /// More than any message takes: 200,000 cells, and 20 MB of ranges that were given up.
     fn large(study: StudyId, plan: &Arc<study::Plan>) -> Look {
         let cell = |id| CellView {
@@ -343,8 +422,8 @@ mod tests {
             memory: 0,
             turn: tokio::sync::Mutex::new(()),
         });
-        let datasets = Arc::new(NoDatasets);
-        let service = StudyService { calls, intake, statuses, store, datasets };
+        let (datasets, downloads) = (Arc::new(NoDatasets), Downloads::default());
+        let service = StudyService { calls, intake, statuses, store, datasets, downloads };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let server = tonic::transport::Server::builder().add_service(StudiesServer::new(service));

@@ -12,7 +12,8 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::call::Call;
 use super::catalog::SubmitError;
-use super::fetch::Datasets;
+use super::connections::Ticket;
+use super::fetch::{Datasets, Downloads};
 use super::intake::Intake;
 use super::statuses::{Statuses, page};
 use super::workers::ask;
@@ -27,6 +28,7 @@ pub(super) struct StudyService {
     pub(super) statuses: Statuses,
     pub(super) store: Arc<Store>,
     pub(super) datasets: Arc<dyn Datasets>,
+    pub(super) downloads: Downloads,
 }
 
 #[tonic::async_trait]
@@ -45,8 +47,8 @@ impl Studies for StudyService {
     }
 
     async fn list(&self, _: Request<v1::ListRequest>) -> Result<Response<v1::ListReply>, Status> {
-        let studies = ask(&self.calls, |reply| Call::List { reply }).await?;
-        Ok(Response::new(v1::ListReply { studies }))
+        let studies = self.statuses.list().await?;
+        Ok(Response::new(v1::ListReply { studies: studies.to_vec() }))
     }
 
     async fn status(
@@ -82,7 +84,7 @@ impl Studies for StudyService {
         &self,
         request: Request<v1::DeleteRequest>,
     ) -> Result<Response<v1::DeleteReply>, Status> {
-        let caller = request.remote_addr();
+        let caller = request.extensions().get::<Ticket>().map(|ticket| ticket.address);
         let v1::DeleteRequest { study, data } = request.into_inner();
         let study = convert::study_id(&study)?;
         let (calls, store) = (self.calls.clone(), Arc::clone(&self.store));
@@ -123,11 +125,14 @@ impl Studies for StudyService {
                 "study {study} has no results yet; watch it until it is done"
             ))
         };
-        if status.state() != v1::StudyState::Done {
+        // A study that could not be taken up has no plan, and so no family; what was sealed of it is there all the same.
+        let has_failed = status.state() == v1::StudyState::Failed && status.family.is_none();
+        if status.state() != v1::StudyState::Done && !has_failed {
             return Err(none());
         }
+        let turn = self.downloads.turn().await;
         self.datasets.bring(study, &status.name).await.map_err(Status::unavailable)?;
         let folder = self.datasets.folder(study).ok_or_else(none)?;
-        Ok(Response::new(Box::pin(super::fetch::chunks(folder))))
+        Ok(Response::new(Box::pin(super::fetch::chunks(folder, turn))))
     }
 }

@@ -1,37 +1,48 @@
 //! Studies: taking them in, growing, cancelling and handing out what they became.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use proto::v1;
 use study::StudyId;
 use study::family;
 
 use super::call::Call;
-use super::catalog::{Entry, NamedFile, Past, PlanError, Source, SubmitError};
+use super::catalog::{Entry, Past, PlanError, SubmitError};
 use super::engine::Engine;
-use super::intake::{self, Holds};
+use super::intake::{self, Holds, Known};
 use super::outcome::Outcome;
 use super::results::{CellResults, Results, Unsound};
 use crate::core::Event;
-use crate::store::{self, State, StoredStudy};
+use crate::store::{self, DamagedShard, State, StoredStudy};
 
 impl Engine {
     pub(super) async fn studies(&mut self, call: Call) {
         match call {
             Call::Definition { study, reply } => _ = reply.send(self.definition(study)),
             Call::Holds { study, reply } => _ = reply.send(self.holds(study)),
-            Call::Activate { entry, reply } => _ = reply.send(self.run_study(*entry).await),
+            Call::Activate { entry, damaged, reply } => {
+                _ = reply.send(self.run_study(*entry, &damaged).await);
+            }
             Call::Cancel { study, reply } => _ = reply.send(self.cancel_known(study)),
             Call::Delete { study, reply } => _ = reply.send(self.begin_delete(study)),
             Call::Deleted { study, done, reply } => {
                 self.end_delete(study, done);
                 _ = reply.send(());
             }
-            Call::List { reply } => _ = reply.send(self.summaries()),
-            Call::Look { study, reply } => _ = reply.send(self.look(study)),
+            Call::List { reply } => {
+                let began = Instant::now();
+                let summaries = self.summaries();
+                _ = reply.send((summaries, began.elapsed()));
+            }
+            Call::Look { study, reply } => {
+                let began = Instant::now();
+                let look = self.look(study);
+                _ = reply.send((look, began.elapsed()));
+            }
             Call::Results { study, reply } => _ = reply.send(self.results(study).await),
-            Call::Recompute { study, lost, reply } => {
-                _ = reply.send(self.recompute(study, &lost).await);
+            Call::Recompute { study, revision, lost, reply } => {
+                _ = reply.send(self.recompute(study, revision, &lost).await);
             }
             Call::Sealed { study, revision, digest, reply } => {
                 _ = reply.send(self.sealed(study, revision, digest).await);
@@ -63,11 +74,14 @@ impl Engine {
         if self.deleting.contains(&study) {
             return Err(SubmitError::Deleting);
         }
-        let known = self.studies.get(&study);
-        let known = known.map(|entry| (Arc::clone(&entry.plan), entry.earlier.clone()));
+        let known = match (self.studies.get(&study), self.failed.get(&study)) {
+            (Some(entry), _) => Known::Planned(Arc::clone(&entry.plan), entry.earlier.clone()),
+            (None, Some(failed)) => Known::Failed(failed.stored.clone().map(Box::new)),
+            (None, None) => Known::Not,
+        };
         let others = || self.studies.values().filter(|entry| entry.plan.id != study);
         let named = others().map(|entry| (entry.plan.study.name.clone(), entry.plan.id));
-        let failed = self.failed.iter().map(|(&id, name)| (name.clone(), id));
+        let failed = self.failed.iter().map(|(&id, failed)| (failed.name.clone(), id));
         let mut other = named.chain(failed.filter(|(_, id)| *id != study));
         Ok(Holds {
             known,
@@ -77,7 +91,11 @@ impl Engine {
     }
 
     /// Runs a study that is durable.
-    async fn run_study(&mut self, entry: Entry) -> Result<(), SubmitError> {
+    async fn run_study(
+        &mut self,
+        entry: Entry,
+        damaged: &[DamagedShard],
+    ) -> Result<(), SubmitError> {
         if self.is_draining() {
             return Err(SubmitError::Stopped);
         }
@@ -89,6 +107,7 @@ impl Engine {
                 self.store.set_state(study, State::Active, "").await?;
             }
         }
+        self.note_damaged(damaged);
         // Whoever submits a study again gives its quarantined trials another chance.
         self.activate(entry, Quarantine::Lifted).await
     }
@@ -99,13 +118,7 @@ impl Engine {
         stored: StoredStudy,
         budget: u64,
     ) -> Result<(), SubmitError> {
-        let mut files = Vec::new();
-        for (path, digest) in stored.files {
-            let place = self.store.file_place(digest).await?;
-            let size = tokio::fs::metadata(&place).await.map_or(0, |file| file.len());
-            files.push(NamedFile { path, digest, size, place });
-        }
-        let source = Source { file_name: stored.file_name, text: stored.text, files };
+        let source = intake::source(&self.store, &stored).await?;
         let held = self.studies.values().map(|entry| entry.memory).sum();
         let earlier = family::decode(&stored.earlier).map_err(PlanError::from)?;
         let entry = intake::replan(source, held, budget).await?.after(earlier);
@@ -145,11 +158,6 @@ impl Engine {
     /// Gives the core what is left to do.
     async fn activate(&mut self, entry: Entry, quarantine: Quarantine) -> Result<(), SubmitError> {
         let study = entry.plan.id;
-        if self.failed.remove(&study).is_some() {
-            // Nobody has looked after the shards of a study whose row was damaged.
-            let damaged = self.store.verify_study(study).await?;
-            self.note_damaged(&damaged);
-        }
         let mut past = self.past(study).await?;
         if quarantine == Quarantine::Lifted {
             past.deaths.clear();
@@ -159,6 +167,7 @@ impl Engine {
             past.shards.retain(|shard| shard.row.cell != cell);
         }
         let work = past.work(&entry);
+        self.failed.remove(&study);
         self.studies.insert(study, entry);
         self.announce(study, Outcome::Running);
         self.tell(Event::Submit(work));
@@ -184,18 +193,30 @@ impl Engine {
         true
     }
 
-    /// What is lost is dropped, noted and computed anew.
-    async fn recompute(&mut self, study: StudyId, lost: &[Unsound]) -> Result<(), SubmitError> {
+    /// Drops and notes what is lost, and has it computed anew.
+    async fn recompute(
+        &mut self,
+        study: StudyId,
+        revision: [u8; 32],
+        lost: &[Unsound],
+    ) -> Result<(), SubmitError> {
         // That the study was complete is being written down.
         self.settle().await;
-        let Some(entry) = self.studies.get(&study) else { return Ok(()) };
+        // It may have grown, been sealed or cancelled since it was read, or somebody is deleting it.
+        let waits =
+            self.outcome(study) == Some(Outcome::Complete) && !self.deleting.contains(&study);
+        let unsealed =
+            |entry: &&Entry| entry.revision == revision && entry.is_closed() && !entry.sealed;
+        let Some(entry) = self.studies.get(&study).filter(unsealed).filter(|_| waits) else {
+            return Ok(());
+        };
         let entry = entry.opened_again();
+        let ranges: Vec<_> = lost.iter().map(|shard| (shard.cell, shard.range.clone())).collect();
+        self.store.give_up(study, &ranges).await?;
         for shard in lost {
             tracing::error!(%study, %shard, "records are lost, and computed anew");
             self.remark(study, format!("computed anew: {shard}"));
         }
-        let ranges: Vec<_> = lost.iter().map(|shard| (shard.cell, shard.range.clone())).collect();
-        self.store.give_up(study, &ranges).await?;
         self.activate(entry, Quarantine::Kept).await
     }
 

@@ -17,6 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::call::{Call, LeaseAnswer, RecordStream};
 use super::engine::NOT_HELD;
+use super::fetch::Downloads;
 use super::inflow::Claimed;
 use super::leases::Leases;
 use super::metrics::Metrics;
@@ -40,6 +41,7 @@ pub(super) struct WorkerService {
     pub(super) calls: mpsc::Sender<Call>,
     pub(super) leases: Leases,
     pub(super) store: Arc<Store>,
+    pub(super) downloads: Downloads,
     pub(super) metrics: Arc<Metrics>,
     pub(super) numerics: Arc<str>,
     pub(super) version: Arc<str>,
@@ -176,9 +178,10 @@ impl Workers for WorkerService {
     ) -> Result<Response<Self::FetchFileStream>, Status> {
         let query = convert::FileQuery::try_from(request.into_inner())?;
         self.known(query.worker_id).await?;
+        let turn = self.downloads.turn().await;
         let place = self.store.file_place(query.digest).await;
         let place = place.map_err(|error| Status::failed_precondition(error.to_string()))?;
-        Ok(Response::new(Box::pin(super::fetch::file(&place).await?)))
+        Ok(Response::new(Box::pin(super::fetch::file(&place, turn).await?)))
     }
 
     type StreamStream = Outgoing<v1::RecordReply>;

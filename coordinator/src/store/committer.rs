@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prost::Message as _;
 use tokio::sync::OwnedSemaphorePermit;
@@ -33,6 +33,9 @@ const GROUP: usize = 16 << 20;
 /// and one of the others. All of it is less than a sync.
 const WAITS: u32 = 10;
 const WAIT: Duration = Duration::from_micros(50);
+
+/// How soon segments that could not be deleted are tried again.
+const RETRY: Duration = Duration::from_secs(60);
 
 /// Batches of a token that is not committed yet.
 #[derive(Default)]
@@ -71,6 +74,10 @@ pub(super) struct Committer {
     ledger: Ledger,
     pending: HashMap<u64, Pending>,
     jobs: Vec<Job>,
+    /// Whether the studies as the ledger has them are in a segment that stays.
+    is_carried: bool,
+    /// When to try again to delete segments.
+    retry: Option<Instant>,
     /// Nobody else may open the folder before this task has ended.
     _lock: Option<Arc<Lock>>,
 }
@@ -82,7 +89,16 @@ impl Committer {
         ledger: Ledger,
         lock: Option<Arc<Lock>>,
     ) -> Self {
-        Self { shelf, segments, ledger, pending: HashMap::new(), jobs: Vec::new(), _lock: lock }
+        Self {
+            shelf,
+            segments,
+            ledger,
+            pending: HashMap::new(),
+            jobs: Vec::new(),
+            is_carried: true,
+            retry: None,
+            _lock: lock,
+        }
     }
 
     /// Serves until it is told to end. File operations block, so this has a thread to itself.
@@ -105,6 +121,9 @@ impl Committer {
             }
             expected = self.jobs.len();
             self.finish().await;
+            if self.retry.is_some_and(|due| due <= Instant::now()) {
+                self.tidy().await;
+            }
         }
     }
 
@@ -126,7 +145,7 @@ impl Committer {
             }
             Message::Discard { token } => _ = self.pending.remove(&token),
             Message::Change { study, change, reply } => {
-                let mut result = self.change(study, &change).await;
+                let result = self.change(study, &change).await;
                 let frees = matches!(
                     change,
                     Change::Seal { .. }
@@ -135,7 +154,7 @@ impl Committer {
                         | Change::Delete
                 );
                 if result.is_ok() && frees {
-                    result = self.prune().await;
+                    self.tidy().await;
                 }
                 answer(reply, result);
             }
@@ -267,7 +286,21 @@ impl Committer {
             Some(known) => *known = study,
             None => self.segments.studies.push(study),
         }
-        self.segments.carry().map_err(|failure| self.lose(*failure))
+        self.carry_later();
+        Ok(())
+    }
+
+    /// The ledger has changed, and the change stands: a failure to carry it over is logged, and made good before
+    /// any segment is deleted.
+    fn carry_later(&mut self) {
+        self.is_carried = false;
+        _ = self.carry();
+    }
+
+    fn carry(&mut self) -> Result<(), Error> {
+        self.segments.carry().map_err(|failure| self.lose(*failure))?;
+        self.is_carried = true;
+        Ok(())
     }
 
     /// Deletes a study. The ledger comes first, and what it has of the deletion gets into the segments
@@ -284,11 +317,24 @@ impl Committer {
         self.segments.studies.retain(|known| known.id != study);
         self.segments.deleted.retain(|known| known.study != study);
         self.segments.deleted.push(deleted);
-        self.segments.carry().map_err(|failure| self.lose(*failure))
+        self.carry_later();
+        Ok(())
+    }
+
+    /// Deletes what a change has freed. The change is committed, so that this cannot fail it.
+    async fn tidy(&mut self) {
+        let pruned = self.prune().await;
+        if let Err(error) = &pruned {
+            tracing::warn!(%error, "unneeded segments could not be deleted; trying again later");
+        }
+        self.retry = pruned.err().map(|_| Instant::now() + RETRY);
     }
 
     /// Deletes the segments that hold nothing that is needed.
     async fn prune(&mut self) -> Result<(), Error> {
+        if !self.is_carried {
+            self.carry()?;
+        }
         let live = self.ledger.live_segments().await?;
         let awaited: Vec<u64> = self
             .pending

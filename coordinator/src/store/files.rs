@@ -47,6 +47,13 @@ mod tests {
     use super::*;
     use crate::store::location::RecordsAt;
 
+    fn problem<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
+        match result {
+            Err(Error::File { problem, .. }) => problem,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn only_what_has_the_digest() {
         let dir = tempfile::tempdir().unwrap();
@@ -58,12 +65,6 @@ mod tests {
             keep(shelf, digest, &from).unwrap();
             assert!(!from.exists());
         };
-        fn problem<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
-            match result {
-                Err(Error::File { problem, .. }) => problem,
-                other => panic!("{other:?}"),
-            }
-        }
         assert_eq!(problem(get(shelf, digest)), "is missing");
         assert_eq!(problem(place(shelf, digest)), "is missing");
         keep();

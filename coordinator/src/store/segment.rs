@@ -103,8 +103,10 @@ impl Segments {
         self.flush()?;
         self.sync()?;
         let before = self.carrier.take();
-        let number = self.start().map_err(|error| Box::new((error, None)))?;
+        let started = self.start();
+        // Until the new one is durable, the old one stays.
         self.carrier = before;
+        let number = started.map_err(|error| Box::new((error, None)))?;
         self.sync()?;
         self.carrier = Some(number);
         Ok(())

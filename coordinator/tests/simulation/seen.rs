@@ -20,6 +20,7 @@ pub(crate) struct Seen {
     pub(crate) alarms: u64,
     pub(crate) early_stops: u64,
     pub(crate) beyond: u64,
+    pub(crate) forgotten: u64,
     pub(crate) done: u64,
     pub(crate) seconds: u64,
 }
@@ -38,7 +39,7 @@ impl Seen {
         assert!(self.counts().iter().all(|count| **count > 10), "{text}");
     }
 
-    fn counts(&mut self) -> [&mut u64; 17] {
+    fn counts(&mut self) -> [&mut u64; 18] {
         [
             &mut self.events,
             &mut self.crashes,
@@ -55,6 +56,7 @@ impl Seen {
             &mut self.alarms,
             &mut self.early_stops,
             &mut self.beyond,
+            &mut self.forgotten,
             &mut self.done,
             &mut self.seconds,
         ]

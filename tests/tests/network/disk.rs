@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use coordinator::store::{FileSystem, Log, Medium};
 
@@ -13,6 +14,8 @@ pub(crate) enum State {
     Fine,
     /// Nothing returns.
     Frozen,
+    /// Every write and sync takes so long.
+    Slow { each: Duration },
     /// One write or sync in so many fails, after a part of its bytes.
     Failing { one_in: u32 },
 }
@@ -26,6 +29,7 @@ struct Inner {
     opened: bool,
     operations: u32,
     failed: u32,
+    slowed: u32,
 }
 
 /// One disk for all lives of a coordinator.
@@ -65,14 +69,20 @@ impl Disk {
         self.inner().failed
     }
 
+    /// How many operations were slow.
+    pub(crate) fn slowed(&self) -> u32 {
+        self.inner().slowed
+    }
+
     /// For the process that runs now, with so much room for what waits.
     pub(crate) fn medium(&self, room: usize) -> Medium {
         let disk = Self { shared: Arc::clone(&self.shared), life: self.inner().life };
         Medium { disk: Box::new(disk), segment: 1 << 14, room }
     }
 
-    /// Waits while the disk is frozen; whether the operation fails.
+    /// Waits while the disk is frozen, or for as long as an operation takes; whether it fails.
     fn step(&self) -> bool {
+        self.slow_down();
         let frozen = |inner: &mut Inner| {
             inner.state == State::Frozen && inner.opened && inner.life == self.life
         };
@@ -86,6 +96,20 @@ impl Disk {
         let fails = inner.operations.is_multiple_of(one_in);
         inner.failed += u32::from(fails);
         fails
+    }
+}
+
+impl Disk {
+    fn slow_down(&self) {
+        let mut inner = self.inner();
+        if let State::Slow { each } = inner.state
+            && inner.opened
+            && inner.life == self.life
+        {
+            inner.slowed += 1;
+            drop(inner);
+            std::thread::sleep(each);
+        }
     }
 }
 

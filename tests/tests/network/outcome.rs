@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use coordinator::server::decode;
 use coordinator::store::{self, Options, Reader, Store, StoredShard};
+use study::plan::Detail;
 use study::tally::Tally;
 use study::{CellId, Digest, Plan};
 
@@ -24,9 +25,11 @@ pub(crate) fn read(dir: &Path, options: Options<'_>, plan: &Plan) -> Result<Tria
         let shards = store.shards(plan.id).await.map_err(|error| error.to_string())?;
         Ok((shards, store.reader(), store))
     })?;
+    let summary = plan.study.detail == Detail::Summary;
     let trials = plan.cells.iter().map(|cell| {
         let own: Vec<&StoredShard> = shards.iter().filter(|s| s.row.cell == cell.id).collect();
-        Ok((cell.id, cell_trials(&mut reader, cell.id, &own, plan.replicates.max())?))
+        let replicates = plan.replicates.max();
+        Ok((cell.id, cell_trials(&mut reader, cell.id, &own, replicates, summary)?))
     });
     let trials = trials.collect::<Result<Trials, String>>()?;
     let foreign = shards.iter().find(|shard| !trials.contains_key(&shard.row.cell));
@@ -49,6 +52,7 @@ fn cell_trials(
     cell: CellId,
     shards: &[&StoredShard],
     replicates: u64,
+    summary: bool,
 ) -> Result<([u8; 32], Tally), String> {
     let (mut all, mut next, mut tally) = (Digest::new(), 0, None::<Tally>);
     for shard in shards {
@@ -70,7 +74,10 @@ fn cell_trials(
             batch.feed(&mut digest);
             batch.feed(&mut all);
         }
-        if digest.finish() != row.digest || records != row.records {
+        // Of a summary the row has the digest over all trials, of which some are kept.
+        let kept = shard.kept.unwrap_or(row.digest);
+        let is_whole = summary || kept == row.digest;
+        if !is_whole || digest.finish() != kept || records != row.records {
             return Err(format!("cell {cell}: {:?} is not what was committed", row.range));
         }
         let counts = Tally::decode(&row.tally).map_err(|error| error.to_string())?;

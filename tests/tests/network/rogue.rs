@@ -1,13 +1,18 @@
 //! A worker that computes rightly and does everything else wrong: it hands its shards in twice and on two streams, takes
-//! them back, speaks of others' leases, and starts over between its last word and the answer.
+//! them back, lies about what it sends, speaks of others' leases, and starts over between its last word and the answer.
 
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use proto::v1::workers_client::WorkersClient;
 use proto::v1::{self, record_stream::Message};
 use rand::RngExt;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use study::plan::Detail;
 use study::prior::Files;
 use study::tally::Counter;
 use study::{Batch, CellId, Digest, Plan, rows};
@@ -17,6 +22,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 use tonic::transport::Channel;
 use worker::Cpu;
+use worker::client::is_sampled;
 use worker::prior::{MemoryLimit, Prior};
 use worker::trial::Trials;
 
@@ -25,11 +31,16 @@ use crate::wire;
 type Client = WorkersClient<Channel>;
 
 /// Never ends: whatever goes wrong, it begins anew.
-pub(crate) async fn harass(seed: u64, plan: Plan, numerics: &str) -> turmoil::Result {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x726f_6775_65);
+pub(crate) async fn harass(
+    seed: u64,
+    plan: Plan,
+    numerics: &str,
+    lies: Arc<AtomicU32>,
+) -> turmoil::Result {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed ^ 0x0072_6f67_7565);
     let mut previous = None;
     loop {
-        let life = live(&mut rng, &plan, numerics, &mut previous);
+        let life = live(&mut rng, &plan, numerics, &mut previous, &lies);
         // Calls on connections that hang do not return.
         let _ = tokio::time::timeout(Duration::from_secs(10), life).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -41,6 +52,7 @@ async fn live(
     plan: &Plan,
     numerics: &str,
     previous: &mut Option<u64>,
+    lies: &AtomicU32,
 ) -> Result<(), Status> {
     let channel = wire::channel().await.map_err(|error| Status::unavailable(error.to_string()))?;
     let mut client = WorkersClient::new(channel);
@@ -62,7 +74,7 @@ async fn live(
         }
         for lease in &leases {
             name_others(&mut client, worker_id, lease.epoch).await?;
-            hand_in(rng, &streams, computed(plan, lease)).await;
+            hand_in(rng, &streams, computed(plan, lease), lies).await;
         }
         tokio::time::sleep(Duration::from_millis(rng.random_range(0..200))).await;
     }
@@ -97,11 +109,36 @@ async fn name_others(client: &mut Client, worker_id: u64, own: u64) -> Result<()
     client.heartbeat(v1::HeartbeatRequest { worker_id, leases }).await.map(drop)
 }
 
-/// What is handed in is whole; the rest is as bad as it gets.
+/// What is not what it says.
+#[derive(Clone, Copy, PartialEq)]
+enum Lie {
+    /// The digest is of other records.
+    Digest,
+    /// There are more or fewer records.
+    Count(bool),
+    /// The part in the middle does not come, and those around it follow each other or do not.
+    Missing { renumbered: bool },
+    /// A part has no records.
+    Empty,
+}
+
+/// A lie now and then.
+fn lie(rng: &mut ChaCha8Rng) -> Option<Lie> {
+    Some(match rng.random_range(0..12) {
+        0 => Lie::Digest,
+        1 => Lie::Count(rng.random()),
+        2 => Lie::Missing { renumbered: rng.random() },
+        3 => Lie::Empty,
+        _ => return None,
+    })
+}
+
+/// What is handed in is whole or is refused; the rest is as bad as it gets.
 async fn hand_in(
     rng: &mut ChaCha8Rng,
     streams: &[mpsc::Sender<v1::RecordStream>],
-    (part, finish): (Option<v1::Part>, v1::Finish),
+    (batch, mut finish): (Option<Batch>, v1::Finish),
+    lies: &AtomicU32,
 ) {
     let lease = finish.lease;
     let abandon =
@@ -110,10 +147,21 @@ async fn hand_in(
         send(&streams[1], abandon(other)).await;
         send(&streams[1], Message::Finish(v1::Finish { lease: other, ..finish.clone() })).await;
     }
+    // A check sends no records, and what is said of them raises an alarm.
+    let lie = if batch.is_some() { lie(rng) } else { None };
+    lies.fetch_add(u32::from(lie.is_some()), Ordering::Relaxed);
+    match lie {
+        Some(Lie::Digest) if finish.sent_digest.is_empty() => finish.digest = wrong(),
+        Some(Lie::Digest) => finish.sent_digest = wrong(),
+        Some(Lie::Count(more)) => {
+            finish.records = if more { finish.records + 1 } else { finish.records.wrapping_sub(1) };
+        }
+        _ => {}
+    }
     let on = |rng: &mut ChaCha8Rng| &streams[rng.random_range(0..streams.len())];
-    if let Some(part) = part {
+    for part in batch.iter().flat_map(|batch| parts(lease, batch, lie)) {
         send(on(rng), Message::Part(part.clone())).await;
-        if rng.random_bool(0.3) {
+        if rng.random_bool(0.15) {
             send(on(rng), Message::Part(part)).await;
         }
     }
@@ -126,8 +174,34 @@ async fn hand_in(
     }
 }
 
+fn wrong() -> Bytes {
+    vec![7; 32].into()
+}
+
+/// A batch in parts.
+fn parts(lease: u64, batch: &Batch, lie: Option<Lie>) -> Vec<v1::Part> {
+    let rows = batch.len();
+    let cuts = if rows < 3 { vec![0, rows] } else { vec![0, rows / 3, 2 * rows / 3, rows] };
+    let mut batches: Vec<Batch> =
+        cuts.windows(2).map(|cut| batch.slice(cut[0]..cut[1])).filter(|b| !b.is_empty()).collect();
+    let mut renumbered = true;
+    match lie {
+        Some(Lie::Missing { renumbered: again }) if batches.len() == 3 => {
+            batches.remove(1);
+            renumbered = again;
+        }
+        Some(Lie::Empty) => batches.insert(0, Batch::new(batch.cell())),
+        _ => {}
+    }
+    let part = |(at, batch): (usize, Batch)| {
+        let sequence = if renumbered { at } else { 2 * at } as u64;
+        v1::Part { lease, sequence, batch: batch.encode().into() }
+    };
+    batches.into_iter().enumerate().map(part).collect()
+}
+
 /// What an honest worker would hand in.
-fn computed(plan: &Plan, lease: &v1::Lease) -> (Option<v1::Part>, v1::Finish) {
+fn computed(plan: &Plan, lease: &v1::Lease) -> (Option<Batch>, v1::Finish) {
     let cell = plan.cell(CellId(lease.cell)).unwrap();
     let limit = MemoryLimit { bytes: 1 << 30, state_per_point: 192 };
     let prior = Prior::build(&plan.priors[cell.prior].spec, &Files::default(), limit).unwrap();
@@ -137,23 +211,34 @@ fn computed(plan: &Plan, lease: &v1::Lease) -> (Option<v1::Part>, v1::Finish) {
     let bracket = bracket(&prior.factor, prior.white, prior.noise_variance, horizon);
     let rho = |t: u32| bracket.as_ref()?.at(t as usize).map(|bounds| (bounds.lo, bounds.hi));
     let counter = Counter::new(&rows::rows(&plan.study, &cell.cell), &cell.cell, prior.c, rho);
-    let (mut batch, mut digest) = (Batch::new(cell.id), Digest::new());
-    let mut tally = counter.start();
-    trials.run(lease.first..lease.end, &mut |record| {
-        record.feed(&mut digest);
-        counter.observe(&record, &mut tally);
-        batch.push(&record);
-    });
+    let is_summary = plan.study.detail == Detail::Summary && !lease.check;
+    let (mut batch, mut digest, mut sent) = (Batch::new(cell.id), Digest::new(), Digest::new());
+    let (mut tally, mut before) = (counter.start(), 0);
+    for replicate in lease.first..lease.end {
+        let mut trial = Vec::new();
+        trials.run(Range { start: replicate, end: replicate + 1 }, &mut |record| {
+            record.feed(&mut digest);
+            counter.observe(&record, &mut tally);
+            trial.push(record);
+        });
+        let violations = tally.0.iter().map(|row| row.refuting + row.confirming).sum::<u64>();
+        let chosen = violations > before || is_sampled(plan.id, cell.id, replicate);
+        before = violations;
+        for record in trial.iter().filter(|_| !is_summary || chosen) {
+            record.feed(&mut sent);
+            batch.push(record);
+        }
+    }
     let records = if lease.check { 0 } else { batch.len() as u64 };
-    let part = v1::Part { lease: lease.epoch, sequence: 0, batch: batch.encode().into() };
+    let sent_digest = if is_summary { sent.finish().to_vec().into() } else { Bytes::new() };
     let finish = v1::Finish {
         lease: lease.epoch,
         digest: digest.finish().to_vec().into(),
+        sent_digest,
         tally: tally.encode().into(),
         records,
         trials: lease.end - lease.first,
         seconds: 0.01,
-        ..v1::Finish::default()
     };
-    ((!lease.check).then_some(part), finish)
+    ((!lease.check).then_some(batch), finish)
 }

@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     CrashCoordinator,
     /// Its disk does not return from anything.
     FreezeDisk,
+    /// Every operation of its disk takes so many milliseconds of real time, each of which is some of simulated time.
+    SlowDisk { each: u64 },
     /// Its disk fails once in so many operations.
     BreakDisk { one_in: u32 },
 }
@@ -54,13 +56,15 @@ pub(crate) struct Scenario {
     pub(crate) room: usize,
     /// Whether a worker is hostile.
     pub(crate) rogue: bool,
+    /// Whether only counts and some of the records are kept.
+    pub(crate) summary: bool,
     /// By begin.
     pub(crate) incidents: Vec<Incident>,
 }
 
 impl Scenario {
     /// One worker and no faults.
-    pub(crate) fn calm() -> Self {
+    pub(crate) fn calm(summary: bool) -> Self {
         Self {
             seed: 0,
             workers: 1,
@@ -71,6 +75,7 @@ impl Scenario {
             settings: settings(1 << 17, 0.0),
             room: 64 << 20,
             rogue: false,
+            summary,
             incidents: vec![],
         }
     }
@@ -101,6 +106,7 @@ impl Scenario {
             settings: settings(records, *[0.0, 0.2].choose(&mut rng).expect("not empty")),
             room: *[2 << 10, 6 << 10, 64 << 20].choose(&mut rng).expect("not empty"),
             rogue: rng.random_bool(0.3),
+            summary: rng.random_bool(0.3),
             incidents,
         }
     }
@@ -115,14 +121,15 @@ fn settings(max_shard_records: u64, check_fraction: f64) -> Settings {
 
 fn fault(rng: &mut ChaCha8Rng, workers: usize) -> Fault {
     let worker = rng.random_range(0..workers);
-    match rng.random_range(0..11) {
+    match rng.random_range(0..12) {
         0 => Fault::Hold { worker },
         1 => Fault::Partition { worker },
         2 => Fault::OneWay { worker, to_coordinator: rng.random() },
         3 => Fault::Slow { worker },
         4 | 5 => Fault::Crash { worker },
         6 | 7 => Fault::FreezeDisk,
-        8 => Fault::BreakDisk { one_in: rng.random_range(2..=9) },
+        8 => Fault::SlowDisk { each: rng.random_range(1..=8) },
+        9 => Fault::BreakDisk { one_in: rng.random_range(2..=9) },
         _ => Fault::CrashCoordinator,
     }
 }

@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
@@ -62,15 +63,21 @@ pub(crate) struct Seen {
     pub(crate) coordinators: u32,
     pub(crate) freezes: u32,
     pub(crate) failures: u32,
+    /// Operations of the disk that were slow.
+    pub(crate) slowed: u32,
     pub(crate) rogues: u32,
+    /// What a rogue handed in that was not what it said.
+    pub(crate) lies: u32,
+    pub(crate) summaries: u32,
     pub(crate) simulated: Duration,
 }
 
 impl Seen {
     pub(crate) fn is_everything(&self) -> bool {
         let kinds = [self.links, self.workers, self.coordinators];
-        let more = [self.freezes, self.failures, self.rogues];
-        kinds.iter().chain(&more).all(|count| *count > 0)
+        let disk = [self.freezes, self.failures, self.slowed];
+        let more = [self.rogues, self.lies, self.summaries];
+        kinds.iter().chain(&disk).chain(&more).all(|count| *count > 0)
     }
 }
 
@@ -81,7 +88,10 @@ impl AddAssign for Seen {
         self.coordinators += more.coordinators;
         self.freezes += more.freezes;
         self.failures += more.failures;
+        self.slowed += more.slowed;
         self.rogues += more.rogues;
+        self.lies += more.lies;
+        self.summaries += more.summaries;
         self.simulated += more.simulated;
     }
 }
@@ -96,6 +106,7 @@ pub(crate) struct World {
     sim: Option<Sim<'static>>,
     running: Running,
     disk: Disk,
+    lies: Arc<AtomicU32>,
     pub(crate) seen: Seen,
 }
 
@@ -108,15 +119,17 @@ impl Datasets for NoDatasets {
     }
 }
 
-fn definition() -> Definition {
-    Definition { file_name: "small.toml".into(), text: STUDY.into(), files: vec![] }
+fn definition(summary: bool) -> Definition {
+    let detail = if summary { "detail = \"summary\"\n[prior]" } else { "[prior]" };
+    let text = STUDY.replace("[prior]", detail);
+    Definition { file_name: "small.toml".into(), text, files: vec![] }
 }
 
 impl World {
     pub(crate) fn new(scenario: Scenario) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let (running, disk) = (Running::default(), Disk::default());
-        let plan = definition().plan().expect("a valid study");
+        let plan = definition(scenario.summary).plan().expect("a valid study");
         let mut sim = Builder::new()
             .rng_seed(scenario.seed)
             .tick_duration(TICK)
@@ -140,13 +153,14 @@ impl World {
             let (cache, slots) = (dir.path().join("cache"), scenario.slots);
             sim.host(name(worker), move || work(name(worker), slots, cache.clone()));
         }
-        let mut seen = Seen::default();
+        let (mut seen, lies) = (Seen::default(), Arc::new(AtomicU32::new(0)));
         if scenario.rogue {
             seen.rogues += 1;
-            let (seed, plan) = (scenario.seed, plan.clone());
-            sim.host("rogue", move || harass(seed, plan.clone(), &NUMERICS));
+            let (seed, plan, lies) = (scenario.seed, plan.clone(), Arc::clone(&lies));
+            sim.host("rogue", move || harass(seed, plan.clone(), &NUMERICS, Arc::clone(&lies)));
         }
-        Self { scenario, dir, plan, sim: Some(sim), running, disk, seen }
+        seen.summaries += u32::from(scenario.summary);
+        Self { scenario, dir, plan, sim: Some(sim), running, disk, lies, seen }
     }
 
     /// Runs until the study is complete.
@@ -175,6 +189,8 @@ impl World {
         }
         self.seen.simulated = self.sim().elapsed();
         self.seen.failures += self.disk.failed();
+        self.seen.slowed += self.disk.slowed();
+        self.seen.lies += self.lies.load(Ordering::Relaxed);
         Ok(())
     }
 
@@ -249,6 +265,10 @@ impl World {
                 self.seen.freezes += 1;
                 return;
             }
+            Fault::SlowDisk { each } => {
+                self.disk.set(State::Slow { each: Duration::from_millis(each) });
+                return;
+            }
             Fault::BreakDisk { one_in } => {
                 self.disk.set(State::Failing { one_in });
                 return;
@@ -270,7 +290,9 @@ impl World {
             | Fault::Slow { worker } => self.mend(worker),
             Fault::Crash { worker } => self.restart(name(worker)),
             Fault::CrashCoordinator => self.restart(wire::HOST.to_owned()),
-            Fault::FreezeDisk | Fault::BreakDisk { .. } => self.disk.set(State::Fine),
+            Fault::FreezeDisk | Fault::SlowDisk { .. } | Fault::BreakDisk { .. } => {
+                self.disk.set(State::Fine);
+            }
         }
     }
 
@@ -360,7 +382,7 @@ async fn coordinate(
     disk.opened();
     let handle = coordinator.handle();
     loop {
-        match handle.submit(definition()).await {
+        match handle.submit(definition(scenario.summary)).await {
             Err(SubmitError::Store(error)) if error.needs_attention() => {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }

@@ -35,6 +35,7 @@ use tokio_util::sync::CancellationToken;
 pub use alone::{Alone, Computed};
 pub use connect::{ClientTls, Connecting, Connector};
 pub use pool::Compute;
+pub use sample::is_sampled;
 pub use secret::Secret;
 
 use crate::golden;

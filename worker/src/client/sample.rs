@@ -7,7 +7,10 @@ const ONE_IN: u64 = 100;
 
 /// Whether a trial is among them: a hash of its address, so that every worker chooses the same ones
 /// whatever the shards.
-pub(super) fn is_sampled(study: StudyId, cell: CellId, replicate: u64) -> bool {
+///
+/// # Panics
+/// Never: a digest has 32 bytes.
+pub fn is_sampled(study: StudyId, cell: CellId, replicate: u64) -> bool {
     let mut digest = Digest::new();
     let hash = digest.tag("summary").bytes(&study.0).u64(cell.0).u64(replicate).finish();
     let (first, _) = hash.split_first_chunk().expect("a digest has 32 bytes");

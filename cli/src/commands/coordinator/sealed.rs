@@ -242,8 +242,8 @@ pub(super) async fn seal_finished(handle: Handle, sealed: Arc<Sealed>) {
             if let Err(error) = sealed.seal(&handle, id).await {
                 tracing::error!(study = %id, "cannot seal: {error:#}");
                 // It is sealed once they are there again.
-                if let Some(Lost(lost)) = error.downcast_ref()
-                    && let Err(error) = handle.recompute(id, lost.clone()).await
+                if let Some(Lost { plan, shards }) = error.downcast_ref()
+                    && let Err(error) = handle.recompute(plan, shards.clone()).await
                 {
                     tracing::error!(study = %id, %error, "lost records cannot be computed anew");
                 }

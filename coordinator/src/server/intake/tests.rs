@@ -34,7 +34,7 @@ fn with_file(points: &[u8]) -> Definition {
 }
 
 fn points() -> Vec<u8> {
-    (0..40).map(|i| format!("{i}\n")).collect::<String>().into_bytes()
+    (0..40).flat_map(|i| format!("{i}\n").into_bytes()).collect()
 }
 
 /// A heartbeat, a lease and a list, as others want them; they must not wait.

@@ -93,13 +93,47 @@ async fn an_upload_that_stalls_or_trickles_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_fast_start_buys_no_time_to_idle() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = Spool::open(dir.path()).unwrap();
+    let fast = stream::iter((0..8).map(|_| Ok(data(1 << 20))));
+    let begun = stream::iter([Ok(announced(9 << 20))]).chain(fast);
+    let began = Instant::now();
+    let idles = spool.receive(begun.chain(stream::pending())).await;
+    assert!(matches!(idles, Err(SpoolError::Slow)));
+    assert!(began.elapsed() < 2 * PATIENCE, "{:?}", began.elapsed());
+    assert_eq!(folders(dir.path()), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_before_its_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let spool = Spool::open(dir.path()).unwrap();
+    let mut turns = Vec::new();
+    for _ in 0..MOST {
+        turns.push(spool.turn().await.ok().unwrap());
+    }
+    let read = std::cell::Cell::new(false);
+    let messages = || {
+        stream::once(async {
+            read.set(true);
+            Ok(announced(0))
+        })
+    };
+    assert!(matches!(spool.receive(messages()).await, Err(SpoolError::Busy)));
+    assert!(!read.get());
+    turns.pop();
+    assert!(spool.receive(messages()).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn unfinished_submissions_are_limited_in_number_and_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let spool = Arc::new(Spool::open(dir.path()).unwrap());
     let begin = |size| {
         let announced = Announced { files: vec![("a".to_owned(), size)], ..Announced::default() };
         let spool = Arc::clone(&spool);
-        async move { spool.begin(announced).await }
+        async move { spool.begin(spool.turn().await?, announced).await }
     };
     let mut open = Vec::new();
     for _ in 0..MOST {

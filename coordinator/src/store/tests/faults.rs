@@ -104,6 +104,51 @@ async fn a_ledger_without_room() {
     assert_eq!(tokens(&store).await, [1, 3]);
 }
 
+/// What has been committed is not undone, so that nobody may be told that it failed.
+#[tokio::test]
+async fn a_change_stands_although_segments_cannot_be_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = with_study(dir.path()).await;
+    let writer = store.writer();
+    commit(&writer, 1, row(1, 0..8)).await.unwrap();
+    commit(&writer, 2, row(1, 8..16)).await.unwrap();
+    commit(&writer, 3, row(2, 0..8)).await.unwrap();
+    // A folder in the place of a segment of an earlier life, which no deletion of files can remove.
+    let stuck = segment::path(dir.path(), 7);
+    std::fs::create_dir(&stuck).unwrap();
+    store.give_up(STUDY, &[(CellId(1), 0..8)]).await.unwrap();
+    assert_eq!(tokens(&store).await, [2, 3]);
+    store.forget_cell(STUDY, CellId(1)).await.unwrap();
+    assert_eq!(tokens(&store).await, [3]);
+    let cells = [SealedCell { cell: CellId(2), replicates: 8 }];
+    store.mark_sealed(STUDY, [9; 32], &cells).await.unwrap();
+    assert!(stuck.exists());
+    std::fs::remove_dir(stuck).unwrap();
+    store.delete_study(STUDY).await.unwrap();
+    assert_eq!(segments(dir.path()).len(), 1);
+}
+
+/// The ledger has the change; the segment that is to carry it cannot be begun.
+#[tokio::test]
+async fn a_deletion_stands_although_the_disk_fails_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, disk) = faulty(dir.path()).await;
+    let other = StudyId([8; 32]);
+    store.put_study(other, "b.toml", "", &[]).await.unwrap();
+    commit(&store.writer(), 1, row(1, 0..8)).await.unwrap();
+    disk.fail(|operation| (operation == Operation::Create).then_some(BROKEN));
+    store.delete_study(other).await.unwrap();
+    // Without a segment that has the other study, none is deleted.
+    store.forget_cell(STUDY, CellId(1)).await.unwrap_err();
+    disk.heal();
+    commit(&store.writer(), 2, row(1, 8..16)).await.unwrap();
+    store.close().await.unwrap();
+    remove_ledger(dir.path());
+    let (store, recovered) = open(dir.path()).await;
+    assert_eq!(recovered.studies.iter().map(|study| study.id).collect::<Vec<_>>(), [STUDY]);
+    assert_eq!(tokens(&store).await, [1, 2]);
+}
+
 #[tokio::test]
 async fn no_room_for_a_segment_at_the_start() {
     let dir = tempfile::tempdir().unwrap();

@@ -42,6 +42,31 @@ async fn the_same_trials_twice(home: Home) {
     assert_eq!(tokens(&store).await, [1, 4]);
 }
 
+/// A shard is taken with all that came of it or not at all.
+#[tokio::test]
+async fn batches_that_do_not_add_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = with_study(dir.path()).await;
+    let writer = store.writer();
+    let drafted = async |token: u64, sum: Sum, records: u64| {
+        let mut draft = writer.draft(token);
+        append(&mut draft, token, ..).await.unwrap();
+        draft.commit(ShardRow { records, ..row(1, 0..8) }, sum).await
+    };
+    let other = Sum { digest: [0; 32], ..whole(3) };
+    let fewer = Sum { records: 7, ..whole(3) };
+    for (sum, records) in [(other, 8), (fewer, 7), (whole(3), 9)] {
+        let error = drafted(3, sum, records).await.unwrap_err();
+        let Error::Incomplete { expected, found, .. } = error else { panic!("{error}") };
+        assert_eq!((expected, found), (records, 8));
+    }
+    // No batch came at all.
+    let error = writer.draft(4).commit(row(1, 0..8), whole(4)).await.unwrap_err();
+    assert!(matches!(error, Error::Incomplete { expected: 8, found: 0, .. }), "{error}");
+    assert!(tokens(&store).await.is_empty());
+    assert_eq!(drafted(3, whole(3), 8).await.unwrap(), Committed::New);
+}
+
 async fn one_group_keeps_the_rules_too(home: Home) {
     let store = home.with_study().await;
     let writer = store.writer();

@@ -57,6 +57,11 @@ impl World<'_> {
                 if status == Some(Status::Active) {
                     self.ledger.status.insert(id, Status::Cancelled);
                     self.feed(Event::Cancel { study: id });
+                    // The core forgets it, the ledger does not: submitted again it goes on.
+                    if self.rng.chance(50) {
+                        self.seen.forgotten += 1;
+                        self.feed(Event::Forget { study: id });
+                    }
                 }
             }
             Operation::Submit | Operation::Grow => {
