@@ -183,7 +183,15 @@ fn parse(text: &str) -> Result<Expr, String> {
     }
     // Some calls without arguments make the parser panic.
     let parsed = catch_unwind(|| sql_expr(text)).map_err(|_| "is not a SQL expression")?;
-    let expression = parsed.map_err(|error| format!("is not a SQL expression: {error}"))?;
+    let expression = parsed.map_err(|error| {
+        let error = error.to_string();
+        // A number with an exponent is read as a whole number unless it has a point.
+        let hint = match error.contains("cannot parse literal") {
+            true => "; a number with an exponent needs a point, as in 1.0e6",
+            false => "",
+        };
+        format!("is not a SQL expression: {error}{hint}")
+    })?;
     for part in &expression {
         let refused = match part {
             Expr::SubPlan(..) => "holds a query; a claim is about one trial",
@@ -260,6 +268,7 @@ mod tests {
             ("t IN (SELECT 1)".to_owned(), "holds a query"),
             ("length(lpad('x', 100000000000, 'y')) > 0".to_owned(), "works on text"),
             ("least() > 0".to_owned(), "is not a SQL expression"),
+            ("t < 1e6".to_owned(), "is not a SQL expression: cannot parse literal"),
         ] {
             let error = evaluated(&text).unwrap_err();
             assert!(error.starts_with(reason), "{text}: {error}");
