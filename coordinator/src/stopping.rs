@@ -79,6 +79,7 @@ impl Rule {
 
     /// The rule of a cell whose study was changed when there were trials. The default level of evidence takes
     /// account of the rows that the study had before, as the verdicts do.
+    #[must_use]
     pub fn after(mut self, plan: &Plan, cell: CellId, changes: &Changes) -> Self {
         if plan.study.evidence.is_none() {
             self.ln_evidence += libm::log1p(changes.dropped as f64 / plan.rows.max(1) as f64);

@@ -95,6 +95,9 @@ pub fn check(study: &Study, swept: &[(String, Type)]) -> Result<(), Error> {
 
 /// Whether the budget of every claim is a probability in every cell of a plan; `None` where that depends on
 /// priors that are not given.
+///
+/// # Panics
+/// Never: every row has a budget.
 pub fn check_budgets(
     plan: &Plan,
     swept: &[(String, Type)],
@@ -186,9 +189,10 @@ fn parse(text: &str) -> Result<Expr, String> {
     let expression = parsed.map_err(|error| {
         let error = error.to_string();
         // A number with an exponent is read as a whole number unless it has a point.
-        let hint = match error.contains("cannot parse literal") {
-            true => "; a number with an exponent needs a point, as in 1.0e6",
-            false => "",
+        let hint = if error.contains("cannot parse literal") {
+            "; a number with an exponent needs a point, as in 1.0e6"
+        } else {
+            ""
         };
         format!("is not a SQL expression: {error}{hint}")
     })?;

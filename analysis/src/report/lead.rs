@@ -151,10 +151,7 @@ fn before(analysis: &Analysis) -> String {
 
 /// A summary has counts of the present rows alone.
 fn lost(dataset: &Dataset) -> String {
-    let rows = match dataset.has_all_records() {
-        true => 0,
-        false => verdicts::ended(dataset),
-    };
+    let rows = if dataset.has_all_records() { 0 } else { verdicts::ended(dataset) };
     if rows == 0 {
         return String::new();
     }
