@@ -1,5 +1,6 @@
 //! What an output folder already holds of a study.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -7,6 +8,7 @@ use anyhow::Context;
 use coordinator::server::Contents;
 use coordinator::store;
 use serde::Serialize;
+use study::family::Preview;
 use study::file::Study;
 use study::plan::Plan;
 
@@ -25,6 +27,8 @@ pub(crate) struct Existing {
     pub(crate) trials_left: u128,
     /// The digest of the sealed dataset.
     pub(crate) sealed: Option<String>,
+    /// What the change of the study file does to rows of verdicts that have trials.
+    pub(crate) change: Preview,
 }
 
 impl fmt::Display for Existing {
@@ -37,8 +41,35 @@ impl fmt::Display for Existing {
                 ", {again} are computed again because their cells have other checkpoints or verdict rows now"
             )?;
         }
-        write!(f, ", at most {} are left", text::count(self.trials_left))
+        write!(f, ", at most {} are left", text::count(self.trials_left))?;
+        warning(&self.change).map_or(Ok(()), |warning| write!(f, "\n{warning}"))
     }
+}
+
+/// What cannot be taken back once the study has run as it is now.
+pub(crate) fn warning(change: &Preview) -> Option<String> {
+    let rows = |count: u64, one: &str, many: &str| {
+        format!("{} verdict {}", text::count(count.into()), if count == 1 { one } else { many })
+    };
+    let late = rows(
+        change.exploratory,
+        "row is exploratory on the trials that exist",
+        "rows are exploratory on the trials that exist",
+    );
+    let gone = rows(
+        change.dropped,
+        "row is planned no longer and keeps its share of the level",
+        "rows are planned no longer and keep their share of the level",
+    );
+    let what = match (change.exploratory, change.dropped) {
+        (0, 0) => return None,
+        (_, 0) => late,
+        (0, _) => gone,
+        _ => format!("{late}, and {gone}"),
+    };
+    Some(format!(
+        "What is tested has changed since these trials ran: {what}. A run records this for good."
+    ))
 }
 
 /// Looks into a folder without changing it; refuses one that holds another study.
@@ -51,6 +82,7 @@ pub(crate) fn look(out: &Path, plan: &Plan) -> anyhow::Result<Option<Existing>> 
         trials_recomputed: 0,
         trials_left: plan.trials(),
         sealed: None,
+        change: Preview::default(),
     };
     for (stored, shards) in peek {
         if stored.id != plan.id {
@@ -64,6 +96,14 @@ pub(crate) fn look(out: &Path, plan: &Plan) -> anyhow::Result<Option<Existing>> 
                 plan.id
             ))
             .into());
+        }
+        if let Ok(last) = Study::parse(&stored.file_name, &stored.text) {
+            let mut drawn = BTreeMap::<String, u64>::new();
+            for shard in &shards {
+                let known = drawn.entry(shard.row.cell.to_string()).or_default();
+                *known = shard.row.range.end.max(*known);
+            }
+            existing.change = Preview::of(&last, plan, &drawn);
         }
         for shard in shards {
             let trials = shard.row.range.end - shard.row.range.start;

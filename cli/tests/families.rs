@@ -8,7 +8,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use common::{Bench, STUDY, stderr};
+use common::{Bench, STUDY, resealed, stderr};
 use serde_json::Value;
 
 /// Refuted at most places, though not at all.
@@ -67,7 +67,7 @@ fn a_reworded_claim_is_exploratory_and_its_refutation_stays() {
     assert_eq!(verdicts(&bench), before);
     assert_eq!(json(&bench, "out/manifest.json").get("earlier_families"), None);
 
-    bench.write("s.toml", &study(60, "1e6"));
+    bench.write("s.toml", &study(60, "1.0e6"));
     let output = bench.output(&["run", "s.toml", "--out", "out", "--quiet"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let said = String::from_utf8(output.stdout).unwrap().replace('\n', " ");
@@ -90,7 +90,15 @@ fn a_reworded_claim_is_exploratory_and_its_refutation_stays() {
     let others = |rows: &[Value]| -> Vec<Value> {
         rows.iter().filter(|row| row["claim"] != "mine.bound").cloned().collect()
     };
-    assert_eq!(others(&after), others(&before));
+    let others = [others(&after), others(&before)];
+    assert_eq!(others[0].len(), others[1].len());
+    for (row, was) in others[0].iter().zip(&others[1]) {
+        for key in ["claim", "cell", "t", "trials", "log_e_refute", "log_e_confirm", "replicates"] {
+            assert_eq!(row[key], was[key], "{row}");
+        }
+        // There are more rows to decide among now, so that a decision can only be lost.
+        assert!(row["verdict"] == was["verdict"] || row["verdict"] == "undecided", "{row}");
+    }
     let families = json(&bench, "out/manifest.json")["earlier_families"].clone();
     assert_eq!(families.as_array().unwrap().len(), 1);
     assert_eq!(families[0]["digest"], first["family"]["digest"]);
@@ -104,7 +112,7 @@ fn a_reworded_claim_is_exploratory_and_its_refutation_stays() {
     }
 
     // Later replicates are what the new wording was planned for.
-    bench.write("s.toml", &study(160, "1e6"));
+    bench.write("s.toml", &study(160, "1.0e6"));
     bench.run("s.toml", "out", &["--quiet"]);
     let grown = verdicts(&bench);
     let [now, exploratory, earlier] = of(&grown, "mine.bound");
@@ -195,7 +203,7 @@ fn a_change_between_two_runs_of_which_the_first_was_killed_is_recorded() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    bench.write("s.toml", &study(4000, "1e6"));
+    bench.write("s.toml", &study(4000, "1.0e6"));
     bench.run("s.toml", "out", &["--quiet"]);
     let manifest = json(&bench, "out/manifest.json");
     let replicates = manifest["earlier_families"][0]["replicates"].as_object().unwrap().clone();
@@ -215,12 +223,12 @@ fn a_dataset_tells_of_a_change_although_the_ledger_is_lost() {
     bench.run("s.toml", "out", &["--quiet"]);
     let first = json(&bench, "out/manifest.json");
     // An edited file beside the dataset is no other family: nothing would record it.
-    bench.write("out/study.toml", &study(60, "1e6"));
+    bench.write("out/study.toml", &study(60, "1.0e6"));
     let output = bench.output(&["analyze", "out"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(stderr(&output).contains("was changed since the dataset was sealed"));
     std::fs::remove_dir_all(bench.path("out/.regretta")).unwrap();
-    bench.write("s.toml", &study(60, "1e6"));
+    bench.write("s.toml", &study(60, "1.0e6"));
     bench.run("s.toml", "out", &["--quiet"]);
     let manifest = json(&bench, "out/manifest.json");
     assert_eq!(manifest["earlier_families"][0]["digest"], first["family"]["digest"]);
@@ -232,20 +240,239 @@ fn a_dataset_tells_of_a_change_although_the_ledger_is_lost() {
 fn a_summary_counts_from_the_first_whole_batch_after_a_change() {
     let bench = Bench::new();
     let replicates =
-        "replicates = { batch = 100, max = 200 }\nevidence = 1e300\ndetail = \"summary\"";
+        "replicates = { batch = 100, max = 250 }\nevidence = 1e300\ndetail = \"summary\"";
     let summary = STUDY.replace("replicates = 300", replicates);
     bench.write("s.toml", &summary);
     bench.run("s.toml", "out", &["--quiet"]);
     let later = summary.replace("delta = [0.1]", "delta = [0.1, 0.3]");
-    bench.write("s.toml", &later.replace("max = 200", "max = 350"));
+    bench.write("s.toml", &later.replace("max = 250", "max = 350"));
     bench.run("s.toml", "out", &["--quiet"]);
     let rows = verdicts(&bench);
     let late = rows.iter().filter(|row| row["delta"] == 0.3 && row["acquisition"] != "gp-ucb");
-    let late: Vec<&Value> = late.filter(|row| row["log_e_refute"].is_number()).collect();
+    let late: Vec<&Value> = late.filter(|row| row["replicates"].is_array()).collect();
     assert!(late.iter().any(|row| row["exploratory"] == true));
+    assert!(late.iter().any(|row| row["exploratory"] == false));
     for row in late {
         let counted = row["trials"].as_u64().unwrap() + row["failures"].as_u64().unwrap();
-        assert!(counted <= if row["exploratory"] == true { 350 } else { 150 }, "{row}");
+        // The batch from 200 on was begun when the row was written down.
+        let [first, count] = if row["exploratory"] == true { [0, 350] } else { [300, 50] };
+        assert_eq!(row["replicates"], Value::from(vec![first, 350]), "{row}");
+        assert!(counted <= count, "{row}");
+        if row["claim"] == "lemma5.simple" {
+            assert_eq!(counted, count, "{row}");
+        }
+    }
+}
+
+#[test]
+fn a_summary_says_how_many_verdicts_it_no_longer_has() {
+    let bench = Bench::new();
+    let summary = STUDY.replace("replicates = 300", "replicates = 60\ndetail = \"summary\"");
+    bench.write("s.toml", &format!("{summary}\n[claims]\ntest = [\"lemma5.*\"]\n"));
+    bench.run("s.toml", "out", &["--quiet"]);
+    let before = verdicts(&bench).len();
+    bench.write("s.toml", &format!("{summary}\n[claims]\ntest = [\"lemma5.simple\"]\n"));
+    let output = bench.output(&["run", "s.toml", "--out", "out", "--quiet"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = String::from_utf8(output.stdout).unwrap().replace('\n', " ");
+    let gone = before - verdicts(&bench).len();
+    assert!(gone > 0);
+    assert!(said.contains(&format!("{gone} rows that were planned before")), "{said}");
+}
+
+/// To keep the best rows of a family is a choice by their trials.
+#[test]
+fn rows_that_are_taken_away_keep_their_share_of_the_level() {
+    let bench = Bench::new();
+    bench.write("s.toml", STUDY);
+    bench.run("s.toml", "out", &["--quiet"]);
+    let before = verdicts(&bench);
+    let rows_of = |rows: &[Value], claim: &str| -> Vec<Value> {
+        of(rows, claim)[0].iter().map(|row| (*row).clone()).collect()
+    };
+    let claims: BTreeSet<&str> = before.iter().map(|row| row["claim"].as_str().unwrap()).collect();
+    let tempting = claims.iter().find(|claim| {
+        let rows = rows_of(&before, claim);
+        let tested = rows.iter().filter(|row| row["verdict"] != "not-applicable").count();
+        let alone = (tested as f64 / 0.025).ln();
+        rows.iter()
+            .any(|row| row["verdict"] == "undecided" && row["log_e_confirm"].as_f64() > Some(alone))
+    });
+    let tempting = tempting.expect("a claim that would be confirmed by itself");
+    bench.write("s.toml", &format!("{STUDY}\n[claims]\ntest = [\"{tempting}\"]\n"));
+    let output = bench.output(&["plan", "s.toml", "--out", "out"]);
+    let plan = String::from_utf8(output.stdout).unwrap();
+    assert!(plan.contains("are planned no longer and keep their share of the level"), "{plan}");
+    bench.run("s.toml", "out", &["--quiet"]);
+    let after = verdicts(&bench);
+    let (kept, was) = (rows_of(&after, tempting), rows_of(&before, tempting));
+    assert_eq!(kept.len(), was.len());
+    for (row, was) in kept.iter().zip(&was) {
+        assert_eq!(row["log_e_confirm"], was["log_e_confirm"], "{row}");
+        assert!(row["verdict"] == was["verdict"] || row["verdict"] == "undecided", "{row}");
+    }
+    assert!(after.iter().all(|row| row["exploratory"] == false));
+    // What was taken away keeps its verdicts.
+    let refuted = |rows: &[Value]| -> usize {
+        let others = rows.iter().filter(|row| row["claim"] != *tempting);
+        others.filter(|row| row["verdict"] == "refuted").count()
+    };
+    assert!(refuted(&before) > 0);
+    assert_eq!(refuted(&after), refuted(&before));
+    // A claim without present rows says where they are.
+    let gone = claims.iter().find(|claim| *claim != tempting).unwrap();
+    let output = bench.output(&["table", "out", "--claim", gone, "--rows", "N", "--cols", "t"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("was tested by an earlier family"), "{said}");
+    let family = said.split("family=").nth(1).unwrap().split(' ').next().unwrap();
+    let claimed = |row: &&Value| row["claim"] == **gone;
+    let digest = after.iter().find(claimed).unwrap()["family"].as_str().unwrap();
+    assert!(digest.starts_with(family) && family.len() == 12, "{family}");
+}
+
+#[test]
+fn records_without_the_workers_counts_are_refused() {
+    let bench = Bench::new();
+    bench.write("s.toml", &study(60, "0.3"));
+    bench.run("s.toml", "out", &["--quiet"]);
+    let mut manifest = json(&bench, "out/manifest.json");
+    let files = manifest["files"].as_array_mut().unwrap();
+    files.retain(|file| file["name"] != "counts.parquet");
+    let text = std::fs::read_to_string(bench.path("out/manifest.json")).unwrap();
+    let at = text.find("counts.parquet").unwrap();
+    let (start, end) = (text[..at].rfind("    {").unwrap(), at + text[at..].find('{').unwrap());
+    let text = format!("{}{}", &text[..start], &text[end - 4..]);
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["files"], manifest["files"]);
+    bench.write("out/manifest.json", &resealed(&text));
+    std::fs::remove_file(bench.path("out/counts.parquet")).unwrap();
+    let output = bench.output(&["analyze", "out"]);
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("no counts.parquet"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_late_row_is_tested_although_its_cell_had_stopped() {
+    let bench = Bench::new();
+    let batched = STUDY
+        .replace("replicates = 300", "replicates = { batch = 100, max = 1000 }")
+        .replace("design = [\"fixed\", \"adaptive\"]", "design = [\"fixed\"]");
+    let study = |deltas: &str, more: &str| {
+        let text = batched.replace("delta = [0.1]", deltas);
+        format!("{text}\n[claims]\ntest = [\"lemma5.simple\", \"mine.*\"]\n{more}")
+    };
+    let claim = |bound: &str| BOUND.replace("0.3", bound);
+    let cells = |bench: &Bench| -> BTreeSet<u64> {
+        let manifest = json(bench, "out/manifest.json");
+        let cells = manifest["cells"].as_array().unwrap().clone();
+        cells.iter().map(|cell| cell["replicates"].as_u64().unwrap()).collect()
+    };
+    bench.write("s.toml", &study("delta = [0.1]", &claim("0.3")));
+    bench.run("s.toml", "out", &["--quiet"]);
+    assert_eq!(cells(&bench), [100].into());
+
+    bench.write("s.toml", &study("delta = [0.1, 0.3]", &claim("0.3")));
+    let output = bench.output(&["run", "s.toml", "--out", "out", "--quiet"]);
+    assert!(stderr(&output).contains("are exploratory on the trials that exist"));
+    assert_eq!(cells(&bench), [200].into());
+    let rows = verdicts(&bench);
+    let [planned, ..] = of(&rows, "lemma5.simple");
+    for row in planned {
+        let first = if row["delta"] == 0.3 { 100 } else { 0 };
+        assert_eq!(row["replicates"], Value::from(vec![first, 200]), "{row}");
+        assert_eq!(row["verdict"], "confirmed", "{row}");
+    }
+
+    // The workers do not count one's own claims: where one is late, its cell begins anew.
+    bench.write("s.toml", &study("delta = [0.1, 0.3]", &claim("1.0e6")));
+    bench.run("s.toml", "out", &["--quiet"]);
+    assert_eq!(cells(&bench), [300].into());
+    let rows = verdicts(&bench);
+    let [planned, exploratory, earlier] = of(&rows, "mine.bound");
+    assert!(planned.iter().all(|row| row["trials"] == 100), "{planned:?}");
+    assert_eq!(exploratory.len(), planned.len());
+    assert!(!earlier.is_empty());
+    // And the next run of the same file adds nothing.
+    bench.run("s.toml", "out", &["--quiet"]);
+    assert_eq!((cells(&bench), verdicts(&bench)), ([300].into(), rows));
+}
+
+#[test]
+fn an_earlier_claim_is_not_asked_of_cells_that_came_later() {
+    let bench = Bench::new();
+    // A probability for the N that there are, and for no larger one.
+    let narrow =
+        study(60, "0.3").replace("budget = \"delta\"", "budget = \"coalesce(N, 60) / 2000.0\"");
+    bench.write("s.toml", &narrow);
+    bench.run("s.toml", "out", &["--quiet"]);
+    let before = verdicts(&bench).len();
+    let wide = study(60, "1.0e6").replace("N = [60, 200]", "N = [60, 200, 2500]");
+    bench.write("s.toml", &wide);
+    bench.run("s.toml", "out", &["--quiet"]);
+    let rows = verdicts(&bench);
+    assert!(rows.len() > before);
+    let [now, _, earlier] = of(&rows, "mine.bound");
+    assert!(now.iter().any(|row| row["N"] == 2500));
+    assert!(!earlier.is_empty() && earlier.iter().all(|row| row["N"] != 2500));
+
+    // One that this version cannot evaluate is a row without a verdict.
+    let text = std::fs::read_to_string(bench.path("out/manifest.json")).unwrap();
+    let claims = json(&bench, "out/manifest.json")["earlier_families"][0]["claims"].clone();
+    let digest = |claims: &Value| {
+        let claims: study::family::Claims = serde_json::from_value(claims.clone()).unwrap();
+        claims.digest().to_string()
+    };
+    let mut broken = claims.clone();
+    broken["own"][0]["holds"] = "no_such_column <= 0.3".into();
+    let text = text
+        .replace("best_sample_regret <= 0.3", "no_such_column <= 0.3")
+        .replace(&digest(&claims), &digest(&broken));
+    bench.write("out/manifest.json", &resealed(&text));
+    let output = bench.output(&["analyze", "out", "--quiet"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows = verdicts(&bench);
+    let earlier = &of(&rows, "mine.bound")[2];
+    assert!(!earlier.is_empty());
+    for row in earlier {
+        assert_eq!(row["verdict"], "not-applicable");
+        assert!(row["reason"].as_str().unwrap().contains("no_such_column"), "{row}");
+    }
+}
+
+/// A claim about all t is about the T of its family.
+#[test]
+fn another_t_makes_another_claim_about_all_t() {
+    let bench = Bench::new();
+    let all = |t: &str| {
+        let text = study(60, "0.3").replace("T = [1, 5]", t);
+        text.replace("budget = \"delta\"\n", "budget = \"delta\"\nquantifier = \"all t\"\n")
+    };
+    bench.write("s.toml", &all("T = [5]"));
+    bench.run("s.toml", "out", &["--quiet"]);
+    let was: Vec<Value> = of(&verdicts(&bench), "mine.bound")[0]
+        .iter()
+        .map(|row| row["violations"].clone())
+        .collect();
+    bench.write("s.toml", &all("T = [1, 5]"));
+    bench.run("s.toml", "out", &["--quiet"]);
+    let rows = verdicts(&bench);
+    let [now, exploratory, earlier] = of(&rows, "mine.bound");
+    assert!(now.iter().all(|row| row["trials"] == 0), "{now:?}");
+    assert_eq!(exploratory.len(), was.len());
+    let earlier: Vec<Value> = earlier.iter().map(|row| row["violations"].clone()).collect();
+    assert_eq!(earlier, was, "by the T of that time");
+    let more = exploratory.iter().zip(&was).any(|(row, was)| row["violations"] != *was);
+    assert!(more, "at t = 1 it is violated more often");
+    if std::process::Command::new("python3")
+        .args(["-c", "import numpy, scipy, polars"])
+        .output()
+        .is_ok_and(|python| python.status.success())
+    {
+        let recheck = std::process::Command::new("python3")
+            .arg(bench.path("out/recheck.py"))
+            .output()
+            .unwrap();
+        assert!(recheck.status.success(), "{}", String::from_utf8_lossy(&recheck.stdout));
     }
 }
 
@@ -258,6 +485,9 @@ fn a_budget_that_is_no_probability_is_refused_before_anything_runs() {
         ("delta * t * 2", &["is 1 in cell", "t = 5"]),
         // What is known of the prior alone.
         ("c / 2 + rank", &["in cell"]),
+        // Without the prior these look like delta, which is a probability.
+        ("greatest(delta, c)", &["is 1.0000000000000002 in cell"]),
+        ("CASE WHEN rank > 2 THEN 1.5 ELSE delta END", &["is 1.5 in cell"]),
     ] {
         let claim = format!(
             "{STUDY}\n[[claim]]\nid = \"mine\"\nholds = \"y > 0\"\nbudget = \"{budget}\"\n"
@@ -274,9 +504,13 @@ fn a_budget_that_is_no_probability_is_refused_before_anything_runs() {
             assert!(!bench.path("out").exists(), "{budget}");
         }
     }
-    let fine = format!(
-        "{STUDY}\n[[claim]]\nid = \"mine\"\nholds = \"y > -9\"\nbudget = \"delta * c / 2\"\n"
-    );
-    bench.write("s.toml", &fine);
-    assert!(bench.output(&["plan", "s.toml"]).status.success());
+    // 2 stands only where c is not known, and 0 says that the claim is never violated.
+    for budget in ["delta * c / 2", "coalesce(c / 2, 2)", "0 * t"] {
+        let fine = format!(
+            "{STUDY}\n[[claim]]\nid = \"mine\"\nholds = \"y > -9\"\nbudget = \"{budget}\"\n"
+        );
+        bench.write("s.toml", &fine);
+        let output = bench.output(&["plan", "s.toml"]);
+        assert!(output.status.success(), "{budget}: {}", stderr(&output));
+    }
 }

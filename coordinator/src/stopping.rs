@@ -4,9 +4,16 @@
 //! E >= `evidence`, for refuting or for confirming, at the end of that or an earlier batch. E is
 //! computed from all trials of the completed batches, so the stop is a function of the trials alone:
 //! neither the order in which shards arrive nor their sizes can move it.
+//!
+//! A row that was written down when the cell had r replicates counts from the first batch that begins at
+//! or after r, so that a cell that had stopped goes on until its fresh trials decide, or to its maximum.
+//! Claims of one's own are not counted here. Where one is late, all rows of its cell count anew from
+//! there: it gets as many trials as it would have got in a cell that begins then.
 
 use std::sync::Arc;
 
+use study::CellId;
+use study::family::{Changes, Late};
 use study::plan::{Plan, PlannedCell, Replicates};
 use study::rows::{self, Row};
 use study::tally::{RowCounts, Tally};
@@ -26,6 +33,18 @@ pub struct Rule {
     mixtures: Arc<[Option<Mixture>]>,
     decided: Vec<bool>,
     ln_evidence: f64,
+    /// Batches that have ended.
+    ended: u64,
+    /// By row, where any is late.
+    starts: Vec<Start>,
+}
+
+/// Where a late row begins to count.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Start {
+    batch: u64,
+    /// Counts of the batches before.
+    before: RowCounts,
 }
 
 impl Rule {
@@ -53,7 +72,23 @@ impl Rule {
             mixtures: rows.iter().map(mixture).collect(),
             decided: vec![false; rows.len()],
             ln_evidence: libm::log(evidence),
+            ended: 0,
+            starts: Vec::new(),
         }
+    }
+
+    /// The rule of a cell whose study was changed when there were trials. The default level of evidence takes
+    /// account of the rows that the study had before, as the verdicts do.
+    #[must_use]
+    pub fn after(mut self, plan: &Plan, cell: CellId, changes: &Changes) -> Self {
+        if plan.study.evidence.is_none() {
+            self.ln_evidence += libm::log1p(changes.dropped as f64 / plan.rows.max(1) as f64);
+        }
+        let size = plan.replicates.batch_size();
+        if let Some(late) = changes.late.get(&cell) {
+            self.starts = starts(late, self.rows(), size);
+        }
+        self
     }
 
     /// Takes the end of the next batch, with the counts of all trials so far, and says whether the
@@ -63,14 +98,22 @@ impl Rule {
     /// Where the tally has other rows than the rule.
     pub fn batch_ended(&mut self, cumulative: &Tally) -> bool {
         assert_eq!(self.decided.len(), cumulative.0.len(), "a tally has its cell's rows");
+        let batch = self.ended;
+        self.ended += 1;
         let (mut tested, mut open) = (0, 0);
-        let rows = self.mixtures.iter().zip(&mut self.decided).zip(&cumulative.0);
-        for ((mixture, decided), counts) in rows {
-            if let Some(mixture) = mixture {
-                *decided = *decided || reaches(mixture, *counts, self.ln_evidence);
-                tested += 1;
-                open += usize::from(!*decided);
+        let rows = self.mixtures.iter().zip(&mut self.decided).zip(&cumulative.0).enumerate();
+        for (place, ((mixture, decided), counts)) in rows {
+            let Some(mixture) = mixture else { continue };
+            tested += 1;
+            match self.starts.get_mut(place) {
+                Some(start) if batch < start.batch => start.before = *counts,
+                start => {
+                    let before = start.map_or_else(RowCounts::default, |start| start.before);
+                    let counted = counts.minus(&before);
+                    *decided = *decided || reaches(mixture, counted, self.ln_evidence);
+                }
             }
+            open += usize::from(!*decided);
         }
         tested > 0 && open == 0
     }
@@ -79,6 +122,16 @@ impl Rule {
     pub fn rows(&self) -> usize {
         self.decided.len()
     }
+}
+
+/// Empty where no row is late.
+fn starts(late: &Late, rows: usize, size: u64) -> Vec<Start> {
+    if late.own == 0 && late.rows.is_empty() {
+        return Vec::new();
+    }
+    let since = |place| late.rows.get(&place).copied().unwrap_or(0).max(late.own);
+    let start = |place| Start { batch: since(place).div_ceil(size.max(1)), ..Start::default() };
+    (0..rows).map(start).collect()
 }
 
 fn reaches(mixture: &Mixture, row: RowCounts, ln_evidence: f64) -> bool {
@@ -134,6 +187,34 @@ mod tests {
         // Refuted only with rho's lower end, confirmed only with its upper end: neither counts.
         let tally = Tally(vec![row(1000, 0, 300, 0)]);
         assert!(!rule(&[0.1], 20.0).batch_ended(&tally));
+    }
+
+    fn late(own: u64, rows: &[(usize, u64)]) -> Late {
+        Late { rows: rows.iter().copied().collect(), own }
+    }
+
+    /// Two rows of 100 trials a batch, of which the second was written down at replicate 150.
+    #[test]
+    fn a_late_row_counts_from_the_first_batch_after_it_was_written_down() {
+        let ended = |late: &Late, batches: &[u64]| {
+            let mut rule = rule(&[0.05, 0.05], 800.0);
+            rule.starts = starts(late, 2, 100);
+            let mut cumulative = Tally(vec![RowCounts::default(); 2]);
+            batches.iter().position(|&violations| {
+                cumulative.plus(&Tally(vec![row(100, violations, violations, 0); 2]));
+                rule.batch_ended(&cumulative)
+            })
+        };
+        let clean = [0; 9];
+        let unchanged = ended(&Late::default(), &clean).unwrap();
+        assert_eq!(ended(&late(0, &[(1, 150)]), &clean), Some(unchanged + 2));
+        assert_eq!(ended(&late(0, &[(1, 200)]), &clean), Some(unchanged + 2));
+        assert_eq!(ended(&late(0, &[(1, 201)]), &clean), Some(unchanged + 3));
+        // What was seen before decides nothing, though it would refute the row.
+        assert_eq!(ended(&late(0, &[(1, 200)]), &[90, 90, 0, 0, 0, 0, 0]), Some(unchanged + 2));
+        assert_eq!(ended(&late(0, &[(1, 900)]), &clean), None);
+        // One of the study's own claims waits as if the cell began anew.
+        assert_eq!(ended(&late(200, &[]), &clean), Some(unchanged + 2));
     }
 
     proptest! {

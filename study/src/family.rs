@@ -13,7 +13,7 @@ use theory::Delta;
 use crate::cell::{Cell, CellId};
 use crate::digest::Digest;
 use crate::file::{OwnClaim, Study};
-use crate::plan::{Plan, Replicates};
+use crate::plan::{Plan, PlannedCell, Replicates};
 use crate::rows;
 
 /// The digest of a family's claims; all zeros where a version that knew none sealed the dataset.
@@ -159,7 +159,7 @@ pub struct EarlierFamily {
     /// Its claims; versions that did not keep them judged whatever came later as if planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Claims>,
-    /// Replicates of each cell that existed when the change was recorded.
+    /// Replicates of each planned cell that existed when the change was recorded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replicates: BTreeMap<String, u64>,
 }
@@ -210,19 +210,27 @@ pub fn decode(text: &str) -> Result<Vec<EarlierFamily>, Unreadable> {
 }
 
 /// The families before one that is planned now, after it has taken the place of the last: the last is
-/// added where it was another and had trials. What existed at one change existed at every later one.
+/// added where it was another and had trials, and where trials of it have to be computed anew, so that
+/// these stay known to have been seen. What existed at one change existed at every later one.
 pub fn replaced(
     mut earlier: Vec<EarlierFamily>,
     last: &Plan,
     now: &Plan,
     replicates: BTreeMap<String, u64>,
 ) -> Vec<EarlierFamily> {
-    if Family::of(last).is_same(&Family::of(now)) {
+    let is_dropped = |cell: &PlannedCell| {
+        let exists = replicates.get(&cell.id.to_string()).is_some_and(|&count| count > 0);
+        exists && now.cell(cell.id).is_none_or(|grown| grown.checkpoints != cell.checkpoints)
+    };
+    if Family::of(last).is_same(&Family::of(now)) && !last.cells.iter().any(is_dropped) {
         return earlier;
     }
     let mut replaced = EarlierFamily::new(last, replicates);
     earlier.iter().for_each(|one| replaced.had(&one.replicates));
-    if !replaced.replicates.is_empty() {
+    if replaced.replicates.values().any(|&count| count > 0) {
+        // Cells without trials were planned all the same.
+        let planned = last.cells.iter().map(|cell| (cell.id.to_string(), 0)).collect();
+        replaced.had(&planned);
         earlier.push(replaced);
     }
     earlier
@@ -285,6 +293,36 @@ impl Membership {
         self.families.get(family).is_some_and(|(_, keys)| keys.contains(key))
     }
 
+    /// How many rows of the cell were planned by families before this one that `had_cell`, and are not in
+    /// this one. They were taken away when trials existed, so that its other rows are judged as if they
+    /// were there. A family that weighs evidence otherwise has no row in common with those before.
+    pub fn dropped(&self, family: usize, had_cell: impl Fn(usize) -> bool) -> u64 {
+        let (judged, keys) = &self.families[family];
+        let alike = |at: &usize| self.families[*at].0.weighs_as(judged);
+        let before = (0..family).rev().take_while(alike).filter(|&at| had_cell(at));
+        let gone: BTreeSet<&RowKey> =
+            before.flat_map(|at| self.families[at].1.difference(keys)).collect();
+        gone.len() as u64
+    }
+
+    /// How many rows of a family are not continued by the next one.
+    pub fn ending(&self, family: usize) -> u64 {
+        let keys = &self.families[family].1;
+        keys.iter().filter(|key| !self.goes_on(family, key)).count() as u64
+    }
+
+    /// How many rows of a family were not in the one before.
+    fn joining(&self, family: usize) -> u64 {
+        let keys = &self.families[family].1;
+        keys.iter().filter(|key| self.joined(family, key) == family).count() as u64
+    }
+
+    /// Whether the next family continues a row of this one.
+    pub fn goes_on(&self, family: usize, key: &str) -> bool {
+        let next = family + 1;
+        self.has(next, key) && self.joined(next, key) < next
+    }
+
     /// The family since which a row of one has been there without interruption.
     pub fn joined(&self, family: usize, key: &str) -> usize {
         let judged = &self.families[family].0;
@@ -294,27 +332,112 @@ impl Membership {
     }
 }
 
-/// The places of rows in their cells that are exploratory on all trials of a plan.
-pub fn exploratory(earlier: &[EarlierFamily], plan: &Plan) -> BTreeMap<CellId, BTreeSet<usize>> {
-    let mut found = BTreeMap::new();
-    let now = Family::of(plan);
-    if earlier.iter().all(|one| one.family.tests_as(&now)) {
-        return found;
+/// What earlier families mean for a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// What was written down in a cell when it had trials; for every cell that had any.
+    pub late: BTreeMap<CellId, Late>,
+    /// Rows that earlier families planned and the plan does not have.
+    pub dropped: u64,
+}
+
+/// Rows of a cell that were written down when it had trials.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Late {
+    /// By place among the cell's rows, the replicates that existed then.
+    pub rows: BTreeMap<usize, u64>,
+    /// The same of the last of the study's own claims; 0 where none is late.
+    pub own: u64,
+}
+
+impl Changes {
+    /// Of a plan after these families.
+    pub fn of(earlier: &[EarlierFamily], plan: &Plan) -> Self {
+        let mut changes = Self::default();
+        let now = Family::of(plan);
+        if earlier.iter().all(|one| one.family.tests_as(&now)) {
+            return changes;
+        }
+        let studies: Vec<Study> = earlier.iter().map(|one| one.study(&plan.study)).collect();
+        let families = earlier.iter().map(|one| one.family).zip(&studies);
+        let families: Vec<_> = families.chain([(now, &plan.study)]).collect();
+        for cell in &plan.cells {
+            let id = cell.id.to_string();
+            let had_cell = |family: usize| earlier[family].replicates.contains_key(&id);
+            if !(0..earlier.len()).any(had_cell) {
+                continue;
+            }
+            let members = Membership::new(families.iter().copied(), &cell.cell);
+            changes.dropped += members.dropped(earlier.len(), had_cell);
+            let existed = existing(earlier, &id);
+            if existed.last().is_some_and(|&count| count > 0) {
+                changes.late.insert(cell.id, Late::of(&members, &existed, plan, &cell.cell));
+            }
+        }
+        changes
     }
-    let studies: Vec<Study> = earlier.iter().map(|one| one.study(&plan.study)).collect();
-    let families = earlier.iter().map(|one| one.family).zip(&studies);
-    let families: Vec<_> = families.chain([(now, &plan.study)]).collect();
-    for cell in &plan.cells {
-        let id = cell.id.to_string();
-        let existed = |one: &EarlierFamily| one.replicates.get(&id).is_some_and(|&count| count > 0);
-        let Some(first) = earlier.iter().position(existed) else { continue };
-        let members = Membership::new(families.iter().copied(), &cell.cell);
-        let rows = rows::rows(&plan.study, &cell.cell);
-        let late = rows.iter().map(|row| members.joined(earlier.len(), &row.key()) > first);
-        let late = late.enumerate().filter(|(_, late)| *late).map(|(place, _)| place);
-        found.insert(cell.id, late.collect());
+}
+
+/// The replicates of a cell at the end of each family: what existed at a change existed at every later one.
+pub fn existing(earlier: &[EarlierFamily], cell: &str) -> Vec<u64> {
+    let most = |most: &mut u64, family: &EarlierFamily| {
+        *most = family.replicates.get(cell).copied().unwrap_or(0).max(*most);
+        Some(*most)
+    };
+    earlier.iter().scan(0, most).collect()
+}
+
+impl Late {
+    fn of(members: &Membership, existed: &[u64], plan: &Plan, cell: &Cell) -> Self {
+        let since = |key: RowKey| {
+            let joined = members.joined(existed.len(), &key);
+            joined.checked_sub(1).map_or(0, |before| existed[before])
+        };
+        let rows = rows::rows(&plan.study, cell).into_iter().map(|row| since(row.key()));
+        let own = rows::own_rows(&plan.study, cell);
+        Self {
+            rows: rows.enumerate().filter(|(_, since)| *since > 0).collect(),
+            own: own.iter().map(|row| since(row.key(&plan.study))).max().unwrap_or(0),
+        }
     }
-    found
+}
+
+/// The places of rows in their cells that are exploratory on all trials.
+pub fn exploratory(changes: &Changes) -> BTreeMap<CellId, BTreeSet<usize>> {
+    let late = changes.late.iter();
+    late.map(|(&cell, late)| (cell, late.rows.keys().copied().collect())).collect()
+}
+
+/// What becomes of the rows of a study's cells when a plan takes its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Preview {
+    /// Rows that will be exploratory on the trials that exist.
+    pub exploratory: u64,
+    /// Rows that will be planned no longer, and keep the verdict that they have.
+    pub dropped: u64,
+}
+
+impl Preview {
+    /// Of a study whose cells have these replicates.
+    pub fn of(last: &Study, now: &Plan, replicates: &BTreeMap<String, u64>) -> Self {
+        let family = |study: &Study| {
+            let digest = Claims::of(study).digest();
+            Family { rows: 0, alpha: study.alpha, evidence: 0.0, n_opt: study.n_opt, digest }
+        };
+        let (was, is) = (family(last), family(&now.study));
+        let mut preview = Self::default();
+        if was.tests_as(&is) {
+            return preview;
+        }
+        for cell in &now.cells {
+            if replicates.get(&cell.id.to_string()).is_some_and(|&count| count > 0) {
+                let members = Membership::new([(was, last), (is, &now.study)], &cell.cell);
+                preview.exploratory += members.joining(1);
+                preview.dropped += members.dropped(1, |_| true);
+            }
+        }
+        preview
+    }
 }
 
 #[cfg(test)]
@@ -441,15 +564,115 @@ budget = "delta"
         let one = plan(STUDY);
         let both = plan(&STUDY.replace("delta = [0.1]", "delta = [0.1, 0.2]"));
         let earlier = |replicates| [EarlierFamily::new(&one, drawn(&one, replicates))];
-        let found = exploratory(&earlier(12), &both);
+        let found = exploratory(&Changes::of(&earlier(12), &both));
         let cell = &both.cells[0];
         let new = |(_, row): &(usize, rows::Row)| row.delta.get() == 0.2;
         let listed = rows::rows(&both.study, &cell.cell).into_iter().enumerate();
         let expected: BTreeSet<usize> = listed.filter(new).map(|(place, _)| place).collect();
         assert!(!expected.is_empty());
         assert_eq!(found[&cell.id], expected);
-        assert_eq!(exploratory(&earlier(0), &both), BTreeMap::new());
-        assert_eq!(exploratory(&[], &both), BTreeMap::new());
+        assert_eq!(Changes::of(&earlier(0), &both).late, BTreeMap::new());
+        assert_eq!(Changes::of(&[], &both), Changes::default());
+    }
+
+    /// Narrowing a family to its best rows must not lower their thresholds.
+    #[test]
+    fn what_was_dropped_is_counted_as_long_as_other_rows_go_on() {
+        let all = plan(&STUDY.replace("\"mine\"]", "\"mine\", \"lemma1.variance\"]"));
+        let few = plan(STUDY);
+        let gone = all.rows - few.rows;
+        assert!(gone > 0);
+        let dropped = |families: &[(&Plan, u64)], now: &Plan| {
+            let earlier =
+                |&(plan, count): &(&Plan, u64)| EarlierFamily::new(plan, drawn(plan, count));
+            let earlier: Vec<_> = families.iter().map(earlier).collect();
+            Changes::of(&earlier, now).dropped
+        };
+        assert_eq!(dropped(&[(&all, 12)], &few), gone);
+        // They were planned in cells without trials, too, and count once.
+        assert_eq!(dropped(&[(&all, 0)], &few), gone);
+        assert_eq!(dropped(&[(&all, 12), (&few, 12), (&all, 12)], &few), gone);
+        assert_eq!(dropped(&[(&all, 12), (&few, 12)], &all), 0);
+        assert_eq!(dropped(&[(&few, 12)], &all), 0);
+        // They were never planned in a cell that was added since.
+        let grown = plan(&STUDY.replace("N = [60]", "N = [60, 90]"));
+        assert_eq!(dropped(&[(&all, 12)], &grown), gone);
+        // Another level weighs all evidence anew, so that no row goes on.
+        let level = plan(&STUDY.replace("seed = 7", "seed = 7\nalpha = 0.2"));
+        assert_eq!(dropped(&[(&all, 12)], &level), 0);
+        assert_eq!(dropped(&[(&all, 12), (&level, 12)], &few), 0);
+    }
+
+    #[test]
+    fn a_claim_about_all_t_is_another_one_with_another_t() {
+        let late = |claim: &str| {
+            let text = STUDY.replace("budget = \"delta\"", claim);
+            let (one, more) = (plan(&text), plan(&text.replace("T = [1, 5]", "T = [1, 3, 5]")));
+            let cell = &one.cells[0].cell;
+            let families = [&one, &more].map(|plan| (Family::of(plan), &plan.study));
+            let members = Membership::new(families, cell);
+            let own = rows::own_rows(&more.study, cell);
+            let joined = own.iter().map(|row| members.joined(1, &row.key(&more.study)));
+            joined.collect::<Vec<_>>()
+        };
+        assert_eq!(late("budget = \"delta\"\nquantifier = \"all t\""), [1]);
+        assert_eq!(late("budget = \"delta\""), [0, 1, 0], "only the new t is new");
+    }
+
+    #[test]
+    fn white_space_does_not_make_another_claim() {
+        let of = |holds: &str| {
+            let plan = plan(&STUDY.replace("\"y <= 1\"", &format!("'''{holds}'''")));
+            rows::own_rows(&plan.study, &plan.cells[0].cell)[0].key(&plan.study)
+        };
+        assert_eq!(of("y <= 1"), of("  y\n\t <=  1 "));
+        for (one, other) in [
+            ("y <= 1", "y<=1"),
+            ("status = 'a  b' AND y <= 1", "status = 'a b' AND y <= 1"),
+            ("y <= 1 -- x\n AND t > 1", "y <= 1 -- x AND t > 1"),
+        ] {
+            assert_ne!(of(one), of(other));
+        }
+    }
+
+    #[test]
+    fn what_a_change_will_do_is_foreseen() {
+        let (one, two) = (plan(STUDY), plan(&STUDY.replace("y <= 1", "y <= 2")));
+        let preview =
+            |last: &Plan, now: &Plan, count| Preview::of(&last.study, now, &drawn(last, count));
+        assert_eq!(preview(&one, &two, 12), Preview { exploratory: 2, dropped: 2 });
+        assert_eq!(preview(&one, &two, 0), Preview::default());
+        assert_eq!(preview(&one, &one, 12), Preview::default());
+        let level = plan(&STUDY.replace("seed = 7", "seed = 7\nalpha = 0.2"));
+        let all = Preview { exploratory: level.rows, dropped: 0 };
+        assert_eq!(preview(&one, &level, 12), all);
+    }
+
+    /// Records of every step take the place of those of checkpoints, but what was seen has been seen.
+    #[test]
+    fn trials_that_are_computed_anew_are_remembered() {
+        let steps = STUDY.replace("seed = 7", "seed = 7\ndetail = \"steps\"");
+        let (one, all) = (plan(STUDY), plan(&steps));
+        assert!(Family::of(&one).is_same(&Family::of(&all)));
+        assert_eq!(replaced(vec![], &one, &all, BTreeMap::new()), vec![]);
+        let seen = replaced(vec![], &one, &all, drawn(&one, 12));
+        assert_eq!(seen.len(), 1);
+        assert_eq!(Changes::of(&seen, &all), Changes::default(), "nothing is marked");
+        let reworded = plan(&steps.replace("y <= 1", "y <= 2"));
+        let seen = replaced(seen, &all, &reworded, drawn(&all, 3));
+        assert_eq!(seen[1].replicates, drawn(&one, 12));
+        assert_eq!(Changes::of(&seen, &reworded).late[&one.cells[0].id].own, 12);
+    }
+
+    #[test]
+    fn a_record_names_all_cells_that_were_planned() {
+        let one = plan(&STUDY.replace("N = [60]", "N = [60, 90]"));
+        let two = plan(&STUDY.replace("N = [60]", "N = [60, 90]").replace("y <= 1", "y <= 2"));
+        let first = one.cells[0].id.to_string();
+        let existed = BTreeMap::from([(first.clone(), 12)]);
+        let record = replaced(vec![], &one, &two, existed).remove(0).replicates;
+        assert_eq!((record.len(), record[&first]), (2, 12));
+        assert_eq!(record.values().sum::<u64>(), 12);
     }
 
     #[test]

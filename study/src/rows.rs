@@ -105,12 +105,39 @@ pub struct OwnRow {
 }
 
 impl OwnRow {
-    /// As [`Row::key`]; the study is the one that the claim is of.
+    /// As [`Row::key`]; the study is the one that the claim is of. A claim about all t changes with the T
+    /// of the grid. Spaces and line breaks between words make no difference.
     pub fn key(&self, study: &Study) -> RowKey {
         let OwnClaim { id, holds, budget, quantifier, .. } = &study.claims[self.claim];
-        let (t, delta) = (self.t, self.delta.get());
-        format!("{id}\n{holds}\n{budget}\n{} {t:?} {delta}", quantifier.name())
+        let t = self.t.map_or_else(|| study.grid.t.clone(), |t| vec![t]);
+        let (holds, budget) = (spaced(holds), spaced(budget));
+        format!("{id}\n{holds}\n{budget}\n{} {t:?} {}", quantifier.name(), self.delta.get())
     }
+}
+
+/// An expression with one space for every run of white space outside of quotes. Where it has a comment, an
+/// escape or another kind of quote it stays as it is, because a line break may matter there.
+fn spaced(expression: &str) -> String {
+    if ["--", "/*", "#", "$", "\\"].iter().any(|sign| expression.contains(sign)) {
+        return expression.to_owned();
+    }
+    let mut spaced = String::with_capacity(expression.len());
+    let mut quote = None;
+    for c in expression.trim().chars() {
+        match quote {
+            None if c.is_whitespace() => {
+                if !spaced.ends_with(' ') {
+                    spaced.push(' ');
+                }
+                continue;
+            }
+            None if "'\"`".contains(c) => quote = Some(c),
+            Some(open) if open == c => quote = None,
+            _ => {}
+        }
+        spaced.push(c);
+    }
+    spaced
 }
 
 fn place_key(form: Option<Form>, at: Option<At>) -> String {

@@ -181,7 +181,7 @@ fn judge_family(simulation: u64) -> Outcome {
     let best = family.iter().flat_map(|cell| largest(cell, &mixtures, &mut random));
     let rows: Vec<Option<(f64, f64)>> = best.map(Some).collect();
     let mut outcome = Outcome::default();
-    for (verdict, row) in decide(&rows, ALPHA).into_iter().zip(family.iter().flatten()) {
+    for (verdict, row) in decide(&rows, 0, ALPHA).into_iter().zip(family.iter().flatten()) {
         let refuted = matches!(verdict, Verdict::Refuted | Verdict::Inconsistent);
         let confirmed = matches!(verdict, Verdict::Confirmed | Verdict::Inconsistent);
         outcome.false_refutation |= refuted && row.refuting_is_false();

@@ -43,6 +43,7 @@ pub enum Error {
 }
 
 /// A claim that can be evaluated.
+#[derive(Clone)]
 pub(super) struct Compiled {
     pub(super) holds: Expr,
     pub(super) budget: Expr,
@@ -52,12 +53,22 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
-    /// The budget that was evaluated in a cell, if it is one.
+    /// The budget that was evaluated in a cell, if it is one. A budget of 0 says that the claim is never
+    /// violated: one violation refutes it, and nothing confirms it.
     pub(super) fn allowed(&self, budget: Option<f64>, cell: &dyn Display) -> Result<f64, Error> {
         budget.filter(|budget| (0.0..1.0).contains(budget)).ok_or_else(|| {
             let found = budget.map_or("null".to_owned(), |budget| budget.to_string());
             let reason = format!("is {found} in cell {cell}; a budget is a probability below 1");
             self.refuse("budget", reason)
+        })
+    }
+
+    /// Whether its budget can be known before priors are: it names none of their scalars.
+    fn is_budget_of_grid(&self) -> bool {
+        self.budget.into_iter().all(|part| match part {
+            Expr::Column(name) => !scalars::OF_PRIOR.contains(&name.as_str()),
+            Expr::Selector(_) => false,
+            _ => true,
         })
     }
 
@@ -79,11 +90,14 @@ fn refuse(file: &str, claim: &OwnClaim, key: &'static str, reason: String) -> Er
 
 /// Refuses claims of one's own that could not be evaluated, before anything runs.
 pub fn check(study: &Study, swept: &[(String, Type)]) -> Result<(), Error> {
-    compile(study, swept).map(|_| ())
+    each(study, swept).try_for_each(|claim| claim.map(|_| ()))
 }
 
 /// Whether the budget of every claim is a probability in every cell of a plan; `None` where that depends on
 /// priors that are not given.
+///
+/// # Panics
+/// Never: every row has a budget.
 pub fn check_budgets(
     plan: &Plan,
     swept: &[(String, Type)],
@@ -93,34 +107,40 @@ pub fn check_budgets(
     if study.claims.is_empty() {
         return Ok(Some(()));
     }
-    let claims = compile(study, swept)?;
+    let claims = each(study, swept).collect::<Result<Vec<Compiled>, Error>>()?;
+    let is_given = |claim: &Compiled| priors.is_some() || claim.is_budget_of_grid();
+    let is_known = claims.iter().all(is_given);
     let places = plan.cells.iter().map(|cell| {
         let prior = priors.and_then(|priors| priors.get(cell.prior));
         (&cell.cell, prior)
     });
+    let claims: Vec<Result<Compiled, String>> = claims.into_iter().map(Ok).collect();
     let mut budgets = scalars::budgets(study, &claims, places)?.into_iter();
-    let mut is_known = true;
     for cell in &plan.cells {
         for row in own_rows(study, &cell.cell) {
-            let budget = budgets.next().flatten();
-            if budget.is_none() && priors.is_none() {
-                is_known = false;
+            let budget = budgets.next().expect("every row has a budget");
+            let Some(claim) = claims[row.claim].as_ref().ok().filter(|claim| is_given(claim))
+            else {
                 continue;
-            }
+            };
             let t = row.t.map_or(String::new(), |t| format!(", t = {t}"));
             let at = format_args!("{} ({}{t})", cell.id, plan.label(cell)).to_string();
             let at = match cell.cell.policy.delta() {
                 Some(_) => at,
                 None => format!("{at}, at delta = {}", row.delta.get()),
             };
-            claims[row.claim].allowed(budget, &at)?;
+            claim.allowed(budget?, &at)?;
         }
     }
     Ok(is_known.then_some(()))
 }
 
-pub(super) fn compile(study: &Study, swept: &[(String, Type)]) -> Result<Vec<Compiled>, Error> {
-    study.claims.iter().map(|claim| one(&study.file, claim, swept)).collect()
+/// Every claim of a study, or why it cannot be evaluated.
+pub(super) fn each<'a>(
+    study: &'a Study,
+    swept: &'a [(String, Type)],
+) -> impl Iterator<Item = Result<Compiled, Error>> + use<'a> {
+    study.claims.iter().map(|claim| one(&study.file, claim, swept))
 }
 
 fn one(file: &str, claim: &OwnClaim, swept: &[(String, Type)]) -> Result<Compiled, Error> {
@@ -166,7 +186,16 @@ fn parse(text: &str) -> Result<Expr, String> {
     }
     // Some calls without arguments make the parser panic.
     let parsed = catch_unwind(|| sql_expr(text)).map_err(|_| "is not a SQL expression")?;
-    let expression = parsed.map_err(|error| format!("is not a SQL expression: {error}"))?;
+    let expression = parsed.map_err(|error| {
+        let error = error.to_string();
+        // A number with an exponent is read as a whole number unless it has a point.
+        let hint = if error.contains("cannot parse literal") {
+            "; a number with an exponent needs a point, as in 1.0e6"
+        } else {
+            ""
+        };
+        format!("is not a SQL expression: {error}{hint}")
+    })?;
     for part in &expression {
         let refused = match part {
             Expr::SubPlan(..) => "holds a query; a claim is about one trial",
@@ -243,6 +272,7 @@ mod tests {
             ("t IN (SELECT 1)".to_owned(), "holds a query"),
             ("length(lpad('x', 100000000000, 'y')) > 0".to_owned(), "works on text"),
             ("least() > 0".to_owned(), "is not a SQL expression"),
+            ("t < 1e6".to_owned(), "is not a SQL expression: cannot parse literal"),
         ] {
             let error = evaluated(&text).unwrap_err();
             assert!(error.starts_with(reason), "{text}: {error}");

@@ -18,13 +18,13 @@ use study::rows::{OwnRow, own_rows};
 use study::tally::RowCounts;
 use theory::Delta;
 
-use crate::dataset::Dataset;
+use crate::dataset::{DataCell, Dataset};
 use crate::parquet::FileError;
 use crate::pass::Span;
 
 pub use check::{Error, check, check_budgets};
 
-use check::{Compiled, compile};
+use check::Compiled;
 
 /// What the records say about a row of one's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +35,8 @@ pub struct OwnResult {
     pub cell: usize,
     /// The row.
     pub row: OwnRow,
-    /// The failure probability that it allows.
-    pub budget: f64,
+    /// The failure probability that it allows, or why there is none. Those of the present family all have one.
+    pub budget: Result<f64, String>,
     /// In the order of the trials.
     pub spans: Vec<(Span, RowCounts)>,
 }
@@ -51,6 +51,8 @@ pub fn evaluate(dataset: &Dataset) -> Result<Vec<OwnResult>, Error> {
     Ok(results)
 }
 
+/// What an earlier family planned is about the cells that had trials then. Its claims were checked for the cells
+/// and by the version of that time, so that one that is refused now is refused as a row, not as a dataset.
 fn of_family(
     dataset: &Dataset,
     study: &Study,
@@ -59,33 +61,101 @@ fn of_family(
     if study.claims.is_empty() {
         return Ok(vec![]);
     }
-    let claims = compile(study, &dataset.swept_types())?;
-    let mut counts: BTreeMap<Key, BTreeMap<Span, RowCounts>> = BTreeMap::new();
-    for &delta in &study.grid.delta {
-        for quantifier in [Quantifier::EachT, Quantifier::AllT] {
-            let chosen: Vec<(usize, &Compiled)> =
-                claims.iter().enumerate().filter(|(_, one)| one.quantifier == quantifier).collect();
-            if !chosen.is_empty() {
-                let counted = count(dataset, study, delta, quantifier, &chosen);
-                collect(&counted.map_err(read_error(dataset))?, delta, &chosen, &mut counts)
-                    .map_err(read_error(dataset))?;
-            }
-        }
-    }
-    let places = dataset.cells.iter().map(|cell| (&cell.cell, Some(dataset.prior(cell))));
-    let budgets = scalars::budgets(study, &claims, places)?;
-    let mut budgets = budgets.into_iter();
+    let swept = dataset.swept_types();
+    let compiled = check::each(study, &swept);
+    let claims = match family {
+        None => compiled.collect::<Result<Vec<Compiled>, Error>>()?.into_iter().map(Ok).collect(),
+        Some(_) => compiled.map(|claim| claim.map_err(|error| reason(&error))).collect(),
+    };
+    let Counted { claims, mut spans } = counts(dataset, study, family, claims)?;
+    let had_trials = |cell: &DataCell| family.is_none_or(|family| cell.replaced_at[family] > 0);
+    let cells = || dataset.cells.iter().enumerate().filter(|(_, cell)| had_trials(cell));
+    let places = cells().map(|(_, cell)| (&cell.cell, Some(dataset.prior(cell))));
+    let mut budgets = scalars::budgets(study, &claims, places)?.into_iter();
     let mut results = Vec::new();
-    for (place, cell) in dataset.cells.iter().enumerate() {
+    for (place, cell) in cells() {
         for row in own_rows(study, &cell.cell) {
             let key = (cell.id.to_string(), row.claim, row.t, row.delta.get().to_bits());
-            let spans = counts.remove(&key).unwrap_or_default().into_iter().collect();
+            let spans = spans.remove(&key).unwrap_or_default().into_iter().collect();
             let budget = budgets.next().expect("every row has a budget");
-            let budget = claims[row.claim].allowed(budget, &cell.id)?;
+            let budget = match &claims[row.claim] {
+                Err(reason) => Err(reason.clone()),
+                Ok(claim) => match (budget.and_then(|b| claim.allowed(b, &cell.id)), family) {
+                    (Ok(budget), _) => Ok(budget),
+                    (Err(error), None) => return Err(error),
+                    (Err(error), Some(_)) => Err(reason(&error)),
+                },
+            };
             results.push(OwnResult { family, cell: place, row, budget, spans });
         }
     }
     Ok(results)
+}
+
+/// Why a row of an earlier family has no verdict.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Expression { key, expression, reason, .. } => {
+            format!("it cannot be evaluated any more: {key} = \"{expression}\" {reason}")
+        }
+        Error::File(error) => format!("it cannot be evaluated any more: {error}"),
+    }
+}
+
+type Claims = Vec<Result<Compiled, String>>;
+
+/// Claims with what their trials say; one that cannot be evaluated has its reason instead.
+struct Counted {
+    claims: Claims,
+    spans: BTreeMap<Key, BTreeMap<Span, RowCounts>>,
+}
+
+fn counts(
+    dataset: &Dataset,
+    study: &Study,
+    family: Option<usize>,
+    mut claims: Claims,
+) -> Result<Counted, Error> {
+    let mut spans = BTreeMap::new();
+    for &delta in &study.grid.delta {
+        for quantifier in [Quantifier::EachT, Quantifier::AllT] {
+            let chosen = |claims: &Claims| {
+                let each = claims.iter().enumerate();
+                let each = each.filter_map(|(at, claim)| Some((at, claim.as_ref().ok()?.clone())));
+                each.filter(|(_, one)| one.quantifier == quantifier).collect::<Vec<_>>()
+            };
+            // Together they are read once; where that fails, each by itself shows which one is at fault.
+            let together = chosen(&claims);
+            let all = one_pass(dataset, study, (delta, quantifier), &together, &mut spans);
+            let Err(error) = all else { continue };
+            let is_of_claims = !matches!(error, PolarsError::IO { .. });
+            if family.is_none() || !is_of_claims {
+                return Err(read_error(dataset)(error));
+            }
+            for one in together {
+                let (at, one) = (one.0, [one]);
+                if let Err(error) = one_pass(dataset, study, (delta, quantifier), &one, &mut spans)
+                {
+                    claims[at] = Err(reason(&read_error(dataset)(error)));
+                }
+            }
+        }
+    }
+    Ok(Counted { claims, spans })
+}
+
+fn one_pass(
+    dataset: &Dataset,
+    study: &Study,
+    (delta, quantifier): (Delta, Quantifier),
+    claims: &[(usize, Compiled)],
+    spans: &mut BTreeMap<Key, BTreeMap<Span, RowCounts>>,
+) -> PolarsResult<()> {
+    if claims.is_empty() {
+        return Ok(());
+    }
+    let counted = count(dataset, study, delta, quantifier, claims)?;
+    collect(&counted, delta, claims, spans)
 }
 
 fn read_error(dataset: &Dataset) -> impl Fn(PolarsError) -> Error {
@@ -107,7 +177,7 @@ fn count(
     study: &Study,
     delta: Delta,
     quantifier: Quantifier,
-    claims: &[(usize, &Compiled)],
+    claims: &[(usize, Compiled)],
 ) -> PolarsResult<DataFrame> {
     let level = lit(delta.get());
     let own = col("delta").is_null().or(col("delta").eq(level.clone()));
@@ -167,7 +237,7 @@ fn records(dataset: &Dataset, study: &Study) -> PolarsResult<LazyFrame> {
 fn collect(
     counted: &DataFrame,
     delta: Delta,
-    claims: &[(usize, &Compiled)],
+    claims: &[(usize, Compiled)],
     counts: &mut BTreeMap<Key, BTreeMap<Span, RowCounts>>,
 ) -> PolarsResult<()> {
     let numbers = |name: &str| -> PolarsResult<Vec<u64>> {

@@ -7,7 +7,7 @@ use study::{Cell, Study};
 use super::check::{Compiled, Error};
 use crate::dataset::Dataset;
 use crate::description::PriorSummary;
-use crate::parquet::{Datum, Table};
+use crate::parquet::{Datum, FileError, Table};
 use crate::schema::Type;
 
 /// Names and types; N, t and delta are columns of records too.
@@ -24,6 +24,9 @@ pub(super) const COLUMNS: [(&str, Type); 11] = [
     ("rho_lo", Type::Float),
     ("rho_hi", Type::Float),
 ];
+
+/// Those that a prior has to be built for.
+pub(super) const OF_PRIOR: [&str; 6] = ["M", "d", "c", "rank", "rho_lo", "rho_hi"];
 
 /// The column with the replicates of a cell that existed when an earlier family was replaced.
 pub(super) fn replaced_at(family: usize) -> String {
@@ -65,13 +68,13 @@ fn values(cell: &Cell, prior: Option<&PriorSummary>, t: u32) -> [Datum; 8] {
     ]
 }
 
-/// The budget of every row of one's own, in the order of cells and rows; `None` where it is null. A claim
-/// about all t has the longest T as its t.
+/// The budget of every row of one's own, in the order of cells and rows: `None` where it is null, an error where
+/// it cannot be evaluated or its claim is refused. A claim about all t has the longest T as its t.
 pub(super) fn budgets<'a>(
     study: &Study,
-    claims: &[Compiled],
+    claims: &[Result<Compiled, String>],
     cells: impl IntoIterator<Item = (&'a Cell, Option<&'a PriorSummary>)>,
-) -> Result<Vec<Option<f64>>, Error> {
+) -> Result<Vec<Result<Option<f64>, Error>>, Error> {
     let columns = COLUMNS.map(|(name, kind)| (name.to_owned(), kind));
     let mut table = Table::new(&columns, 16);
     let mut of = Vec::new();
@@ -87,17 +90,21 @@ pub(super) fn budgets<'a>(
             of.push(row.claim);
         }
     }
-    let evaluate = |frame: &DataFrame, claim: &Compiled| -> PolarsResult<Vec<Option<f64>>> {
+    let frame = table.finish().map_err(FileError::parquet("make", "scalars".as_ref()))?;
+    let evaluate = |claim: &Compiled| -> PolarsResult<Vec<Option<f64>>> {
         let budget = claim.budget.clone().cast(DataType::Float64).alias("budget");
         // A plain number is one value for all rows.
         let frame = frame.clone().lazy().with_column(budget).collect()?;
         Ok(frame.column("budget")?.f64()?.iter().collect())
     };
-    let evaluated = |claims: &[Compiled]| -> PolarsResult<Vec<Vec<Option<f64>>>> {
-        let frame = table.finish()?;
-        claims.iter().map(|claim| evaluate(&frame, claim)).collect()
+    let all: Vec<Option<PolarsResult<Vec<Option<f64>>>>> =
+        claims.iter().map(|claim| claim.as_ref().ok().map(evaluate)).collect();
+    let budget = |(row, &claim): (usize, &usize)| match (&claims[claim], &all[claim]) {
+        (Ok(_), Some(Ok(budgets))) => Ok(budgets.get(row).copied().flatten()),
+        (Ok(compiled), Some(Err(error))) => {
+            Err(compiled.refuse("budget", format!("cannot be evaluated: {error}")))
+        }
+        _ => Ok(None),
     };
-    let all = evaluated(claims)
-        .map_err(|error| claims[0].refuse("budget", format!("cannot be evaluated: {error}")))?;
-    Ok(of.iter().enumerate().map(|(row, &claim)| all[claim].get(row).copied().flatten()).collect())
+    Ok(of.iter().enumerate().map(budget).collect())
 }

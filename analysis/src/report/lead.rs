@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::Analysis;
+use crate::dataset::Dataset;
 use crate::description::Normality;
-use crate::verdicts::{Kind, VerdictRow};
+use crate::verdicts::{self, Kind, VerdictRow};
 use crate::words;
 
 /// The three sentences; more than one where steps and uses have to be told from conclusions.
@@ -116,7 +117,7 @@ fn refuted(analysis: &Analysis) -> String {
 
 /// What earlier families refuted before their claims were changed.
 fn before(analysis: &Analysis) -> String {
-    let mut text = String::new();
+    let mut text = lost(&analysis.dataset);
     let mut seen = BTreeSet::new();
     for earlier in &analysis.dataset.earlier {
         let digest = earlier.family.digest.to_string();
@@ -146,6 +147,19 @@ fn before(analysis: &Analysis) -> String {
         }
     }
     text
+}
+
+/// A summary has counts of the present rows alone.
+fn lost(dataset: &Dataset) -> String {
+    let rows = if dataset.has_all_records() { 0 } else { verdicts::ended(dataset) };
+    if rows == 0 {
+        return String::new();
+    }
+    format!(
+        " {} rows that were planned before the claims were changed are not shown, refuted or not: this is a \
+         summary, which keeps no counts of them. Their verdicts are in the verdicts.json from before the change.",
+        words::count(rows)
+    )
 }
 
 /// Rows that were written down after trials existed.

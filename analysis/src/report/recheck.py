@@ -9,10 +9,9 @@ DIR = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__)
 read = lambda name: json.loads((DIR / name).read_text())
 priors, cells = read("priors.json"), {cell["cell"]: cell for cell in read("manifest.json")["cells"]}
 study = tomllib.loads((DIR / "study.toml").read_text())
-horizons = list(np.ravel(study["grid"]["T"]))
-own = {(None, claim["id"]): claim["holds"] for claim in study.get("claim", [])}
+own = {(None, claim["id"]): (claim["holds"], list(np.ravel(study["grid"]["T"]))) for claim in study.get("claim", [])}
 for family in read("manifest.json").get("earlier_families", []):  # what was tested before the study was changed
-    own |= {(family.get("digest"), claim["id"]): claim["holds"] for claim in family.get("claims", {}).get("own", [])}
+    own |= {(family.get("digest"), claim["id"]): (claim["holds"], family["claims"]["T"]) for claim in family.get("claims", {}).get("own", [])}
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(2000)
 
 @functools.cache
@@ -72,15 +71,16 @@ def holds(row, r, prior, rho):  # one value per record: 1 holds, 0 violated, NaN
     return 1.0 * (r.simple_regret <= bound + 2 * reach if "lemma5" in claim else r.best_sample_regret <= bound)
 
 def count(row, frame, prior):  # trials, failures, violations with rho's lower and with its upper end
+    holding, horizons = own.get((row["family"], row["claim"]), (None, []))  # a claim about all t is about the T of its family
     frame = frame.filter(pl.col("t").is_in(horizons if row["t"] is None else [row["t"]]))
     if row["replicates"]:
         frame = frame.filter(pl.col("replicate").is_between(*row["replicates"], closed="left"))
     failed, frame = frame.filter(pl.col("status") != "ok")["replicate"].n_unique(), frame.filter(pl.col("status") == "ok")
-    if (row["family"], row["claim"]) in own:
+    if holding:
         scalars = {key: prior[key] for key in ("M", "d", "c", "noise_variance", "rank")} | {"delta": row["delta"], "sigma": prior["noise_variance"] ** 0.5}
         rho = pl.DataFrame([(e["t"], e["lo"], e["hi"]) for e in prior["rho"]], schema=["t", "rho_lo", "rho_hi"], orient="row")
         frame = frame.join(rho, on="t", how="left").with_columns(**{key: pl.lit(value) for key, value in scalars.items()})
-        answers = frame.select("replicate", it=pl.sql_expr(own[row["family"], row["claim"]])).group_by("replicate").agg(pl.col("it").min())
+        answers = frame.select("replicate", it=pl.sql_expr(holding)).group_by("replicate").agg(pl.col("it").min())
         low = high = answers["it"].cast(pl.Float64).fill_null(nan).to_numpy()
     else:
         frame = frame if row["among"] == "all" else frame.filter(~pl.col("star_seen_tau"))

@@ -92,6 +92,25 @@ pub enum ShapeError {
         /// The claims with verdicts.
         known: String,
     },
+    /// All verdicts about the claim are of rows that are shown only when asked for.
+    #[error(
+        "{claim} is planned no longer and was tested by an earlier family of claims alone; add \
+         --where family={family:.12} to see its verdicts"
+    )]
+    Earlier {
+        /// The glob.
+        claim: String,
+        /// The digest of the family.
+        family: String,
+    },
+    /// No row is left.
+    #[error("{claim} was tested nowhere: {reason}")]
+    Untested {
+        /// The glob.
+        claim: String,
+        /// Why.
+        reason: String,
+    },
     /// A condition that no verdict meets.
     #[error("no verdict of {claim} has {axis} = {value}; valid are {known}")]
     Condition {
@@ -133,10 +152,19 @@ pub fn shape_of(
     if !asked(wanted, "among") {
         rows.retain(|row| row.among == "all");
     }
+    let reason = rows.iter().find_map(|row| row.reason.clone());
     rows.retain(|row| row.verdict != "not-applicable" || row.among != "all");
+    if rows.is_empty() {
+        let reason = reason.unwrap_or_else(|| "no row is applicable".to_owned());
+        return Err(ShapeError::Untested { claim: claim.clone(), reason });
+    }
     // What was planned stands before what is exploratory there, and both before what was planned once.
     if !asked(wanted, "family") {
+        let family = rows.iter().rev().find_map(|row| row.family.clone());
         rows.retain(|row| row.family.is_none());
+        if let (true, Some(family)) = (rows.is_empty(), family) {
+            return Err(ShapeError::Earlier { claim: claim.clone(), family });
+        }
     }
     if !asked(wanted, "exploratory") {
         let place = |row: &VerdictRow| {

@@ -139,8 +139,11 @@ fn tested(
         }
         return Ok(());
     };
-    if let Some(sealed) = sealed {
-        compare(cell, records, sealed)?;
+    match sealed {
+        Some(sealed) => compare(cell, records, sealed)?,
+        // Versions before did not seal any for all records.
+        None if !dataset.manifest.is_checked() => {}
+        None => return Err(Error::NoCounts),
     }
     let listed: Vec<Row> = records.rows.iter().map(|row| row.row).collect();
     for (result, contexts) in records.rows.iter().zip(dataset.contexts(cell, &listed)) {
@@ -256,7 +259,8 @@ fn weighed(
     budget: f64,
 ) -> Candidate {
     let family = family_of(dataset, counted.group);
-    let batches = batches(spans, counted.periods.clone());
+    let counts = spans.partition_point(|(span, _)| span.batch < counted.batch);
+    let batches = batches(&spans[counts..], counted.periods.clone());
     let evidence = weigh(&batches, budget, family, dataset.is_stopped());
     let Evidence { counts, ln_e_refute, ln_e_confirm, .. } = evidence;
     counted.mark(dataset, cell, &mut row);
@@ -269,7 +273,7 @@ fn weighed(
     };
     if counts.trials == 0 {
         row.reason = Some(match counts.failures {
-            0 if counted.first > 0 => counted.awaits(),
+            0 if counted.first > 0 => counted.awaits(dataset, cell),
             0 => "no trial has this quantity".to_owned(),
             failures => format!("all {failures} trials failed before this t"),
         });
@@ -330,7 +334,17 @@ fn own_candidates(
         "ours".clone_into(&mut row.origin);
         row.t = t;
         row.delta = Some(delta.get());
-        let mut candidate = weighed(dataset, judging.cell, row, &own.spans, &counted, own.budget);
+        let budget = match &own.budget {
+            Ok(budget) => *budget,
+            Err(reason) => {
+                counted.mark(dataset, judging.cell, &mut row);
+                row.reason = Some(reason.clone());
+                let (group, is_shown) = (counted.group, counted.is_shown);
+                all.push(Candidate { group, evidence: None, row, is_shown });
+                continue;
+            }
+        };
+        let mut candidate = weighed(dataset, judging.cell, row, &own.spans, &counted, budget);
         if own.spans.iter().all(|(_, counts)| counts.trials == 0 && counts.failures == 0) {
             candidate.evidence = None;
             candidate.row.reason =

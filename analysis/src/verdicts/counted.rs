@@ -13,7 +13,9 @@ pub(super) struct Counted {
     pub(super) group: Group,
     /// The periods whose trials count.
     pub(super) periods: RangeInclusive<usize>,
-    /// The first replicate that counts: those before existed when a planned row was written down.
+    /// The first batch that counts, and its first replicate: those before were drawn, or begun, when a
+    /// planned row was written down.
+    pub(super) batch: u64,
     pub(super) first: u64,
     pub(super) is_shown: bool,
 }
@@ -36,18 +38,35 @@ impl Counted {
     }
 
     /// Why a row has no trials yet.
-    pub(super) fn awaits(&self) -> String {
-        format!(
-            "it was written down when {} replicates existed, and none has been counted since; add replicates to \
-             test it",
-            self.first
-        )
+    pub(super) fn awaits(&self, dataset: &Dataset, cell: &DataCell) -> String {
+        let existed = cell.first(*self.periods.start());
+        let written = format!("it was written down when {existed} replicates existed");
+        match (dataset.is_stopped(), dataset.has_all_records()) {
+            (true, _) if self.first < cell.replicates => {
+                format!("{written}, and no trial since has this quantity")
+            }
+            (true, _) => format!(
+                "{written}, so that it counts from replicate {} on, and the cell has {}; raise max in \
+                 replicates to test it",
+                self.first, cell.replicates
+            ),
+            (false, true) => {
+                format!("{written}, and none has been counted since; add replicates to test it")
+            }
+            (false, false) => format!(
+                "{written}, and a summary with a fixed number of replicates counts all of them together; to test \
+                 it, run it under another name with another seed"
+            ),
+        }
     }
 }
 
 /// The families of a study, as far as they matter for a cell.
 pub(super) struct Judging<'a> {
     pub(super) cell: &'a DataCell,
+    /// The size of batches where late rows begin with a whole one: where cells stop early, so that rows
+    /// count what the stopping rule counts, and where all that was kept are counts by batch.
+    batch: Option<u64>,
     /// `None` where nothing was ever changed.
     membership: Option<Membership>,
 }
@@ -55,7 +74,9 @@ pub(super) struct Judging<'a> {
 impl<'a> Judging<'a> {
     pub(super) fn new(dataset: &Dataset, cell: &'a DataCell) -> Self {
         let changed = dataset.is_changed() && cell.replaced_at.iter().any(|&existed| existed > 0);
-        Self { cell, membership: changed.then(|| dataset.membership(cell)) }
+        let whole = dataset.is_stopped() || !dataset.has_all_records();
+        let batch = whole.then(|| dataset.study.replicates.batch_size());
+        Self { cell, batch, membership: changed.then(|| dataset.membership(cell)) }
     }
 
     fn now(&self) -> usize {
@@ -85,9 +106,9 @@ impl<'a> Judging<'a> {
     pub(super) fn planned(&self, key: impl FnOnce() -> RowKey) -> Vec<Counted> {
         let now = self.now();
         let joined = self.membership.as_ref().map_or(0, |families| families.joined(now, &key()));
-        let first = self.cell.first(joined);
+        let (batch, first) = self.start(joined);
         let planned =
-            Counted { group: Group::Planned, periods: joined..=now, first, is_shown: true };
+            Counted { group: Group::Planned, periods: joined..=now, batch, first, is_shown: true };
         if first == 0 {
             return vec![Counted { periods: 0..=now, ..planned }];
         }
@@ -96,7 +117,19 @@ impl<'a> Judging<'a> {
 
     fn exploratory(&self) -> Counted {
         let periods = 0..=self.now();
-        Counted { group: Group::Exploratory, periods, first: 0, is_shown: true }
+        Counted { group: Group::Exploratory, periods, batch: 0, first: 0, is_shown: true }
+    }
+
+    /// The first batch and replicate that count for a row that joined with a family.
+    fn start(&self, joined: usize) -> (u64, u64) {
+        let existed = self.cell.first(joined);
+        match self.batch {
+            None => (0, existed),
+            Some(size) => {
+                let batch = existed.div_ceil(size);
+                (batch, batch.saturating_mul(size))
+            }
+        }
     }
 
     /// A row of an earlier family, on the trials that it had; shown where the next family does not go on
@@ -107,12 +140,10 @@ impl<'a> Judging<'a> {
         if existed == 0 || !families.has(family, key) {
             return None;
         }
-        let next = family + 1;
-        let goes_on = families.has(next, key) && families.joined(next, key) < next;
         let joined = families.joined(family, key);
-        let first = self.cell.first(joined);
+        let (batch, first) = self.start(joined);
         let periods = joined..=family;
-        let is_shown = !goes_on && existed > first;
-        Some(Counted { group: Group::Earlier(family), periods, first, is_shown })
+        let is_shown = !families.goes_on(family, key) && existed > first;
+        Some(Counted { group: Group::Earlier(family), periods, batch, first, is_shown })
     }
 }

@@ -19,11 +19,12 @@ pub use evidence::{Evidence, weigh};
 pub use row::{Kind, VerdictRow};
 pub(crate) use sealed::sort;
 
+use rayon::prelude::*;
 use study::CellId;
 use study::tally::RowCounts;
 use theory::evidence::{Verdict, decide};
 
-use crate::dataset::Dataset;
+use crate::dataset::{DataCell, Dataset};
 use crate::manifest::Family;
 use crate::own::OwnResult;
 use crate::pass::CellResult;
@@ -105,9 +106,10 @@ pub enum Error {
         /// Trials in the counts.
         sealed_trials: u64,
     },
-    /// A summary without counts.
+    /// A dataset without counts: this version seals none.
     #[error(
-        "the dataset is a summary and has no counts.parquet, so that nothing can be said about any claim"
+        "the dataset has no counts.parquet, so that the verdicts cannot be checked against what the workers \
+         counted; run the study again to seal it anew"
     )]
     NoCounts,
 }
@@ -137,18 +139,23 @@ enum Group {
 pub fn verdicts(sources: &Sources<'_>) -> Result<Vec<VerdictRow>, Error> {
     let mut candidates = assemble::candidates(sources)?;
     let dataset = sources.dataset;
+    let dropped = dropped(dataset);
     let earlier = (0..dataset.earlier.len()).map(Group::Earlier);
     for group in [Group::Planned, Group::Exploratory].into_iter().chain(earlier) {
         let mut family: Vec<&mut Candidate> =
             candidates.iter_mut().filter(|one| one.group == group).collect();
-        let mut evidence: Vec<Option<(f64, f64)>> = family.iter().map(|one| one.evidence).collect();
+        let evidence: Vec<Option<(f64, f64)>> = family.iter().map(|one| one.evidence).collect();
         let Family { rows, alpha, .. } = family_of(dataset, group);
-        if let Group::Earlier(_) = group {
-            // Rows about trials that it did not come to were planned all the same.
-            let tested = evidence.iter().flatten().count() as u64;
-            evidence.extend((tested..rows).map(|_| Some((0.0, 0.0))));
-        }
-        for (candidate, verdict) in family.iter_mut().zip(decide(&evidence, alpha)) {
+        let untested = match group {
+            Group::Planned => dropped[dataset.earlier.len()],
+            Group::Exploratory => 0,
+            Group::Earlier(family) => {
+                // Rows about trials that it did not come to were planned all the same.
+                let tested = evidence.iter().flatten().count() as u64;
+                rows.saturating_sub(tested).saturating_add(dropped[family])
+            }
+        };
+        for (candidate, verdict) in family.iter_mut().zip(decide(&evidence, untested, alpha)) {
             verdict.name().clone_into(&mut candidate.row.verdict);
             if verdict == Verdict::Inconsistent && candidate.row.mean_expected.is_some() {
                 means::settle(&mut candidate.row);
@@ -165,6 +172,41 @@ pub fn verdicts(sources: &Sources<'_>) -> Result<Vec<VerdictRow>, Error> {
         row.sentence = sentence::of(row, sources.dataset);
     }
     Ok(rows)
+}
+
+/// By family, the present one last: rows that were taken away from it when trials existed. To choose rows
+/// by their trials must not lower the thresholds of those that stay, so they keep their share of the level.
+fn dropped(dataset: &Dataset) -> Vec<u64> {
+    let families = dataset.earlier.len() + 1;
+    if !dataset.is_changed() {
+        return vec![0; families];
+    }
+    let of_cell = |cell: &DataCell| {
+        let id = cell.id.to_string();
+        let records = &dataset.manifest.earlier_families;
+        let had_cell = |family: usize| records[family].replicates.contains_key(&id);
+        let members = dataset.membership(cell);
+        (0..families).map(|family| members.dropped(family, had_cell)).collect::<Vec<u64>>()
+    };
+    let add = |one: Vec<u64>, other: Vec<u64>| one.iter().zip(&other).map(|(a, b)| a + b).collect();
+    dataset.cells.par_iter().map(of_cell).reduce(|| vec![0; families], add)
+}
+
+/// Rows that earlier families planned and no later one continued, on replicates that they had: what a summary
+/// cannot judge any more, because it has counts of the present rows alone.
+pub fn ended(dataset: &Dataset) -> u64 {
+    if !dataset.is_changed() {
+        return 0;
+    }
+    let of_cell = |cell: &DataCell| {
+        let members = dataset.membership(cell);
+        let had_trials = |family: &usize| cell.replaced_at[*family] > 0;
+        (0..dataset.earlier.len())
+            .filter(had_trials)
+            .map(|family| members.ending(family))
+            .sum::<u64>()
+    };
+    dataset.cells.par_iter().map(of_cell).sum()
 }
 
 /// The family by whose level a group is judged.

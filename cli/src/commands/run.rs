@@ -24,6 +24,7 @@ use worker::client::{self, Secret};
 use worker::{Cpu, golden};
 
 use super::plan::ledger;
+use crate::existing;
 use crate::exit::{BadInput, CheckFailed, Interrupted};
 use crate::live::{self, End, Live};
 use crate::load::{Loaded, load, memory_limit};
@@ -156,6 +157,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let out = loaded.out(arguments.out.as_deref());
     std::fs::create_dir_all(&out)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", out.display())))?;
+    // A folder that cannot be looked into is refused below, with its reason.
+    let existing = existing::look(&out, &loaded.plan).ok().flatten();
+    if let Some(warning) = existing.and_then(|existing| existing::warning(&existing.change)) {
+        eprintln!("regretta: {warning}");
+    }
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = threads.context("cannot start the runtime")?;
     let began = Instant::now();

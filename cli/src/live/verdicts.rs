@@ -220,6 +220,15 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn an_exploratory_row_is_never_decided() {
+        let mut tracker = Tracker::default();
+        let late = RowStatus { exploratory: true, ..row(1, 9.0, 0.0) };
+        let verdicts = tracker.look(&status(vec![late, row(5, 9.0, 0.0)], 1));
+        assert_eq!(verdicts, [None, Some(Verdict::Refuted)]);
+        assert_eq!(tracker.entries.len(), 1);
+    }
+
+    #[test]
     fn refutations_come_last_and_old_entries_go() {
         let mut tracker = Tracker::default();
         let mut rows: Vec<RowStatus> = (0..300).map(|t| row(t, 0.0, 9.0)).collect();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use study::family::{self, EarlierFamily};
+use study::family::{self, Changes, EarlierFamily};
 use study::file::{FileError, Study};
 use study::plan::{NotGrown, Plan, PlannedCell, Size};
 use study::prior::{Files, TableError};
@@ -182,8 +182,12 @@ impl Entry {
 
     /// The same study after these families of claims.
     pub(super) fn after(self, earlier: Vec<EarlierFamily>) -> Self {
-        let exploratory = Arc::new(family::exploratory(&earlier, &self.plan));
-        Self { earlier, exploratory, ..self }
+        let changes = Changes::of(&earlier, &self.plan);
+        let exploratory = Arc::new(family::exploratory(&changes));
+        let rules = self.plan.cells.iter().zip(self.rules);
+        let rules =
+            rules.map(|(cell, rule)| Some(rule?.after(&self.plan, cell.id, &changes))).collect();
+        Self { earlier, exploratory, rules, ..self }
     }
 
     /// The same study, with its cells open.

@@ -33,7 +33,7 @@ pub(super) const QUANTIFIERS: &[(&str, Quantifier)] =
     &[("each t", Quantifier::EachT), ("all t", Quantifier::AllT)];
 
 /// A claim of one's own, over record columns and study scalars.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, Serialize, Deserialize)]
 pub struct OwnClaim {
     /// Its name.
     pub id: String,
@@ -46,6 +46,15 @@ pub struct OwnClaim {
     /// Where it stands in the study file.
     #[serde(skip)]
     pub line: usize,
+}
+
+/// The same claim elsewhere in the file, or in a record without lines, is no other one.
+impl PartialEq for OwnClaim {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { id, holds, budget, quantifier, line: _ } = self;
+        (id, holds, budget, quantifier)
+            == (&other.id, &other.holds, &other.budget, &other.quantifier)
+    }
 }
 
 /// Reads every `[[claim]]`.

@@ -25,6 +25,17 @@ impl RowCounts {
         self.confirming += other.confirming;
         self.failures += other.failures;
     }
+
+    /// The counts without those of some of the trials.
+    #[must_use]
+    pub fn minus(&self, some: &Self) -> Self {
+        Self {
+            trials: self.trials - some.trials,
+            refuting: self.refuting - some.refuting,
+            confirming: self.confirming - some.confirming,
+            failures: self.failures - some.failures,
+        }
+    }
 }
 
 /// Counts for every row of a cell, in the order of [`crate::rows::rows`].
