@@ -181,7 +181,7 @@ impl Manifest {
     /// Reads the manifest of a dataset's folder.
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(NAME);
-        let text = std::fs::read(&path).map_err(|source| match source.kind() {
+        let text = study::folder::read(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => Error::Absent { folder: folder.to_owned() },
             _ => Error::Unreadable { path: path.clone(), source },
         })?;
@@ -242,7 +242,9 @@ impl Manifest {
         }
         if self.earlier_families.len() > MOST_FAMILIES {
             let count = self.earlier_families.len();
-            return Err(format!("it has {count} earlier families, and {MOST_FAMILIES} are possible"));
+            return Err(format!(
+                "it has {count} earlier families, and {MOST_FAMILIES} are possible"
+            ));
         }
         Ok(())
     }

@@ -72,7 +72,9 @@ impl Claims {
         });
         ensure(places.is_some(), || format!("it has more than {MOST_PLACES} rows in a cell"))?;
         for (at, claim) in own.iter().enumerate() {
-            claim.check().map_err(|reason| Impossible(format!("[[claim]] {}: {reason}", at + 1)))?;
+            claim
+                .check()
+                .map_err(|reason| Impossible(format!("[[claim]] {}: {reason}", at + 1)))?;
         }
         let mut ids: Vec<&str> = own.iter().map(|claim| claim.id.as_str()).collect();
         ids.sort_unstable();
