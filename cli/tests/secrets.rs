@@ -75,7 +75,11 @@ fn a_ledger_with_its_password_gets_into_no_job_script() {
     let option = format!("--sbatch=--export=ALL,REGRETTA_LEDGER={ledger}");
     let output = bench.output(&[&submit[..], &[&option]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    assert!(stderr(&output).contains("--sbatch has the address of a ledger"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--sbatch has the address of a ledger"),
+        "{}",
+        stderr(&output)
+    );
     assert!(!stderr(&output).contains(PASSWORD) && output.stdout.is_empty());
 }
 
