@@ -137,7 +137,7 @@ async fn download(
         .map_err(|error| BadInput(format!("cannot create {}: {error}", folder.display())))?;
     let files = match reading {
         Reading::Missing => stored.missing(&folder).await,
-        Reading::All => stored.index().0.clone(),
+        Reading::All => stored.index().files().cloned().collect(),
     };
     let bytes: u64 = files.iter().map(|file| file.bytes).sum();
     if !quiet && !files.is_empty() {

@@ -14,7 +14,7 @@ use analysis::seal::{Lock, Staging};
 use analysis::{Manifest, PriorSummary};
 use anyhow::{Context, bail};
 use coordinator::server::{Datasets, Definition, Handle, Results};
-use coordinator::store::dataset::{self, Stored};
+use coordinator::store::dataset::{self, Entry, Stored};
 use coordinator::store::{Bucket, RecordsAt};
 use proto::convert::study_id;
 use proto::v1::StudyState;
@@ -185,7 +185,7 @@ impl Sealed {
 
 /// The manifest of what is in the store, if nothing has to be added to it.
 async fn whole(stored: &Stored, results: &Results, text: &str) -> anyhow::Result<Option<Manifest>> {
-    let file = stored.index().0.iter().find(|file| file.name == "study.toml");
+    let file = stored.index().files().find(|file| file.name == "study.toml");
     if file.is_none_or(|file| file.digest != blake3::hash(text.as_bytes())) {
         return Ok(None);
     }
@@ -203,7 +203,8 @@ async fn fetch(stored: &Stored, out: &Path) -> anyhow::Result<()> {
     let folder = out.to_path_buf();
     let staging = blocking(move || Ok(Staging::create(&Lock::take(&folder)?)?)).await?;
     disk::require(out, stored.index().bytes())?;
-    stored.fetch(&stored.index().0, &staging.path("")).await?;
+    let files: Vec<Entry> = stored.index().files().cloned().collect();
+    stored.fetch(&files, &staging.path("")).await?;
     absent(std::fs::remove_file(out.join(VERSION)))?;
     blocking(move || Ok(staging.publish()?)).await?;
     Ok(std::fs::write(out.join(VERSION), version)?)
