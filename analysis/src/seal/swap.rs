@@ -84,9 +84,7 @@ impl Staging {
         decide(&self.out, &self.folder).iter().try_for_each(Step::perform)?;
         install(&self.out)?.iter().try_for_each(Step::perform)
     }
-}
 
-impl Staging {
     /// Why nothing can be written to it or published any more, if that is so.
     pub(super) fn check(&self) -> Result<(), FileError> {
         if self.folder.is_dir() { Ok(()) } else { Err(self.overtaken()) }
@@ -226,13 +224,13 @@ fn clear(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder).or_else(absent)
 }
 
-fn remove_asides(out: &Path) -> io::Result<()> {
+fn remove_asides(out: &Path) -> Result<(), FileError> {
     // In this order: what is set aside after this is not removed.
     let asides = asides(out);
     if !has_its_records(out) {
         return Ok(());
     }
-    asides.iter().try_for_each(|aside| fs::remove_dir_all(aside).or_else(absent))
+    asides.into_iter().try_for_each(|aside| Step::Remove(aside).perform())
 }
 
 impl Step {
@@ -249,9 +247,7 @@ impl Step {
                 records.replace().map_err(FileError::io("rename", &records.new))
             }
             Self::Clear(path) => clear(path).map_err(FileError::io("remove", path)),
-            Self::RemoveAsides(out) => {
-                remove_asides(out).map_err(FileError::io("remove old records in", out))
-            }
+            Self::RemoveAsides(out) => remove_asides(out),
             Self::Remove(path) => {
                 let folder = path.is_dir();
                 let removed = if folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
