@@ -167,12 +167,10 @@ fn names_from_a_store_lead_nowhere() {
         let version = blake3::hash(line("").as_bytes()).to_hex()[..16].to_owned();
         stranger.put("current", line(&format!("{version}/")).as_bytes());
         stranger.put(&format!("{version}/{name}"), b"echo owned\n");
-        if name != "report.html" {
-            stranger.refused(name, "no index of a dataset");
-        } else {
-            // Versions before put files of an analysis, too. They are not read.
-            stranger.refused(name, "holds no dataset");
-        }
+        // Versions before put files of an analysis, too. They are not read.
+        let is_analysis = name == "report.html";
+        let words = if is_analysis { "holds no dataset" } else { "no index of a dataset" };
+        stranger.refused(name, words);
         stranger.objects.lock().unwrap().remove("set/current");
     }
     // An altered manifest is found out before anything is downloaded.

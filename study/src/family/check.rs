@@ -58,8 +58,8 @@ impl Claims {
         ensure(test.iter().all(|glob| glob.len() <= LONGEST_GLOB), || {
             format!("it tests a glob of more than {LONGEST_GLOB} bytes")
         })?;
-        let ascends = |ordered: bool| ordered && !t.is_empty() && !delta.is_empty();
-        ensure(ascends(t.is_sorted_by(|a, b| a < b) && delta.is_sorted_by(|a, b| a < b)), || {
+        let ascend = t.is_sorted_by(|a, b| a < b) && delta.is_sorted_by(|a, b| a < b);
+        ensure(!t.is_empty() && !delta.is_empty() && ascend, || {
             "T or delta is empty or not ascending".to_owned()
         })?;
         let horizon = |t: &u32| (1..=LONGEST).contains(&u64::from(*t));
