@@ -165,7 +165,7 @@ fn a_download_that_is_killed_leaves_one_of_the_two() {
         match output.status.code() {
             Some(0) => assert!(digests.contains(&digest(&out))),
             Some(2) => {
-                assert!(stderr(&output).contains("is being replaced"), "{}", stderr(&output))
+                assert!(stderr(&output).contains("is being replaced"), "{}", stderr(&output));
             }
             _ => panic!("{}", stderr(&output)),
         }

@@ -305,7 +305,8 @@ fn a_reader_that_is_overtaken_reads_the_new_dataset() {
         let name = name.to_str().unwrap().to_owned();
         if study::folder::is_file(&name) {
             let bytes = fs::read(bench.path("out").join(&name)).unwrap();
-            lines += &format!("{} {} VERSION/{name}\n", blake3::hash(&bytes), bytes.len());
+            let line = format!("{} {} VERSION/{name}\n", blake3::hash(&bytes), bytes.len());
+            lines.push_str(&line);
             files.push((name, bytes));
         }
     }

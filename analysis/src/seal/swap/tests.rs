@@ -213,7 +213,7 @@ fn whoever_was_overtaken_hears_of_it() {
     let cells = fixture::cells(4);
     let priors = [fixture::prior(0, 5, 1)];
     let records = fixture::records(&cells);
-    let batches = fixture::batches(&records, 10).into_iter().inspect(|_| {
+    let batches = fixture::batches(&records, 10).inspect(|_| {
         drop(Staging::create(&Lock::take(out).unwrap()).unwrap());
     });
     let error = seal(&sealing(&cells, &priors, out), batches, None).unwrap_err().to_string();
