@@ -1,14 +1,12 @@
 //! A study file and the files that it names, from disk.
 
-use std::fs::OpenOptions;
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use coordinator::server::Definition;
-use rustix::fs::OFlags;
 use study::file::Study;
+pub(crate) use study::folder::read;
 use study::plan::{Plan, PlannedPrior};
 use study::prior::Files;
 use worker::prior::MemoryLimit;
@@ -58,21 +56,6 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Loaded> {
         Loaded { definition: Definition { file_name, text, files: contents }, files, plan };
     check_own_claims(&loaded)?;
     Ok(loaded)
-}
-
-/// Reads a study file, or a file that one names. Anything but a regular file is refused: a pipe or a
-/// device may never end, or never begin.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
-    let mut file = OpenOptions::new().read(true).custom_flags(without_waiting).open(path)?;
-    let kind = file.metadata()?.file_type();
-    if !kind.is_file() {
-        let found = if kind.is_dir() { "a folder" } else { "a pipe, a device or a socket" };
-        return Err(io::Error::other(format!("it is {found}; give a regular file")));
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// The bytes of a file, or of its matrix in NPY where it is Parquet: workers read no Parquet. The

@@ -54,18 +54,14 @@ pub(crate) async fn dataset(
     priors: Vec<PriorSummary>,
     out: &Path,
 ) -> anyhow::Result<Manifest> {
-    analysis::seal::recover(out)?;
-    if results.live().next().is_none() && out.join(MANIFEST).exists() {
-        let manifest = Manifest::read(out)?;
-        if is_whole(&results, &manifest) {
-            // What is not of the plan, such as a comment, may have changed.
-            Lock::take(out)?.put(STUDY, text.as_bytes())?;
-            return Ok(manifest);
-        }
-    }
     let (mut records, mut again) = (handle.records(&results), handle.records(&results));
     let (folder, text) = (out.to_path_buf(), text.to_owned());
+    // The folder's lock is waited for, too.
     let sealed = tokio::task::spawn_blocking(move || {
+        analysis::seal::recover(&folder)?;
+        if let Some(manifest) = sealed_already(&results, &text, &folder)? {
+            return Ok(manifest);
+        }
         // A shard that should have records and has no batch at all is never read.
         let empty = |(_, shard): &(_, &StoredShard)| shard.batches() == 0 && shard.row.records > 0;
         let written = if results.live().any(|shard| empty(&shard)) {
@@ -83,6 +79,20 @@ pub(crate) async fn dataset(
         })
     });
     sealed.await.context("sealing stopped")?
+}
+
+/// The dataset of a folder, if it is that of the results, with the text of their study.
+fn sealed_already(results: &Results, text: &str, out: &Path) -> anyhow::Result<Option<Manifest>> {
+    if results.live().next().is_some() || !out.join(MANIFEST).exists() {
+        return Ok(None);
+    }
+    let manifest = Manifest::read(out)?;
+    if !is_whole(results, &manifest) {
+        return Ok(None);
+    }
+    // What is not of the plan, such as a comment, may have changed.
+    Lock::take(out)?.put(STUDY, text.as_bytes())?;
+    Ok(Some(manifest))
 }
 
 /// Shards that are to be computed anew before a study can be sealed.

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
+#[path = "common/service.rs"]
+mod service;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::{Bench, STUDY, stderr};
+use service::{Service, digest, until};
 
 fn sealed() -> Bench {
     let bench = Bench::new();
@@ -114,5 +117,65 @@ fn readers_beside_a_study_that_grows() {
         assert!(growing.wait().unwrap().success());
         let output = bench.output(&["verify", "out"]);
         assert!(output.status.success(), "{}", stderr(&output));
+    }
+}
+
+/// Copies a folder.
+fn copy(from: &Path, to: &Path) {
+    _ = fs::remove_dir_all(to);
+    for (path, bytes) in contents(from) {
+        let path = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+/// A download that is killed leaves the old dataset or the new one, and the same command again finishes it.
+#[test]
+fn a_download_that_is_killed_leaves_one_of_the_two() {
+    let bench = Bench::new();
+    let service = Service::start(&bench, &[]);
+    let _worker = service.worker(&bench, "one", &[]);
+    let fetch = ["study", "fetch", "small", "--coordinator", &service.url, "--out"];
+    let mut digests = Vec::new();
+    for (replicates, out) in [(40, "old"), (60, "new")] {
+        let study = STUDY.replace("replicates = 300", &format!("replicates = {replicates}"));
+        bench.write("study.toml", &study);
+        service.submit(&bench, "study.toml");
+        digests.push(service.result(&bench, "small", out));
+    }
+    let out = bench.path("out");
+    let replace = [&fetch[..], &["out", "--replace"]].concat();
+    for attempt in 0..12 {
+        copy(&bench.path("old"), &out);
+        let mut child = bench.spawn(&replace);
+        // Killed as soon as a folder is seen, or a little later.
+        let mark = ["sealing.tmp", "sealing.done"][attempt % 2];
+        until("it moves files, or has ended", || {
+            let seen = || {
+                let names = fs::read_dir(&out).unwrap().flatten().map(|entry| entry.file_name());
+                names.into_iter().any(|name| name.to_string_lossy().starts_with(mark))
+            };
+            (0..20_000).any(|_| seen()) || child.try_wait().unwrap().is_some()
+        });
+        std::thread::sleep(Duration::from_micros(50 * attempt as u64));
+        _ = child.kill();
+        child.wait().unwrap();
+        let output = bench.output(&["verify", "out"]);
+        match output.status.code() {
+            Some(0) => assert!(digests.contains(&digest(&out))),
+            Some(2) => {
+                assert!(stderr(&output).contains("is being replaced"), "{}", stderr(&output));
+            }
+            _ => panic!("{}", stderr(&output)),
+        }
+        let output = bench.output(&replace);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let output = bench.output(&["verify", "out"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(digest(&out), digests[1]);
+        let names = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name());
+        let left = names.filter(|name| name.to_string_lossy().starts_with("sealing"));
+        assert_eq!(left.count(), 0);
     }
 }

@@ -11,8 +11,11 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use common::{Bench, STUDY, resealed, stderr};
+use serde_json::{Value, json};
+use study::family::Claims;
 
 /// Names that lead elsewhere, or that a shell would run at the next login.
 const NAMES: [&str; 6] = [
@@ -37,7 +40,15 @@ fn serve(objects: Objects) -> String {
             let request = String::from_utf8_lossy(&request[..length]).into_owned();
             let path = request.split(' ').nth(1).unwrap_or_default();
             let name = path.split('?').next().unwrap_or_default().trim_start_matches("/bucket/");
-            let found = objects.lock().unwrap().get(name).cloned();
+            let mut objects = objects.lock().unwrap();
+            let found = objects.get(name).cloned();
+            // Another dataset is put in its place while one is read.
+            if found.is_none()
+                && let Some(next) = objects.remove("next")
+            {
+                objects.insert("set/current".to_owned(), next);
+            }
+            drop(objects);
             let (status, body) = match found {
                 Some(body) => ("200 OK", body),
                 None => ("404 Not Found", b"<Error><Code>NoSuchKey</Code></Error>".to_vec()),
@@ -156,7 +167,10 @@ fn names_from_a_store_lead_nowhere() {
         let version = blake3::hash(line("").as_bytes()).to_hex()[..16].to_owned();
         stranger.put("current", line(&format!("{version}/")).as_bytes());
         stranger.put(&format!("{version}/{name}"), b"echo owned\n");
-        stranger.refused(name, "no index of a dataset");
+        // Versions before put files of an analysis, too. They are not read.
+        let is_analysis = name == "report.html";
+        let words = if is_analysis { "holds no dataset" } else { "no index of a dataset" };
+        stranger.refused(name, words);
         stranger.objects.lock().unwrap().remove("set/current");
     }
     // An altered manifest is found out before anything is downloaded.
@@ -187,6 +201,133 @@ fn names_in_a_folder_lead_nowhere() {
         }
     }
     assert!(names(&bench.path("victim")).iter().all(|name| name == Path::new(".lock")));
+}
+
+/// A command on a dataset that ends by itself.
+fn ended(bench: &Bench, arguments: &[&str]) -> Output {
+    let mut child = bench.spawn(arguments);
+    for _ in 0..600 {
+        if child.try_wait().unwrap().is_some() {
+            return child.wait_with_output().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    child.kill().unwrap();
+    panic!("{arguments:?} does not end");
+}
+
+/// A manifest repeats the claims of earlier families, which an analysis evaluates again.
+#[test]
+fn earlier_families_do_no_harm() {
+    let stranger = Stranger::new();
+    let bench = &stranger.bench;
+    let good: Value = serde_json::from_str(&stranger.manifest()).unwrap();
+    let cell = good["cells"][0]["cell"].as_str().unwrap();
+    let claims = json!({
+        "test": ["lemma1.*", "mine"],
+        "own": [{ "id": "mine", "holds": "y <= 1", "budget": "delta", "quantifier": "each t" }],
+        "T": [1, 5],
+        "delta": [0.1],
+    });
+    let family = json!({
+        "rows": 8, "alpha": 0.05, "evidence": 320.0, "n_opt": 2000.0,
+        "claims": claims, "replicates": { cell: 2 },
+    });
+    let analyzed = |place: &str, value: Value| {
+        let mut manifest = good.clone();
+        let mut family = family.clone();
+        if !place.is_empty() {
+            *family.pointer_mut(place).unwrap() = value;
+        }
+        let claims: Claims = serde_json::from_value(family["claims"].clone()).unwrap();
+        family["digest"] = claims.digest().to_string().into();
+        manifest["earlier_families"] = json!([family]);
+        let text = serde_json::to_string_pretty(&manifest).unwrap() + "\n";
+        fs::write(bench.path("out/manifest.json"), resealed(&text)).unwrap();
+        ended(bench, &["analyze", "out", "--quiet"])
+    };
+    let output = analyzed("", Value::Null);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for (place, value) in [
+        ("/claims/own/0/holds", format!("y <= 1{}", " AND y <= 1".repeat(20_000)).into()),
+        ("/claims/own/0/budget", "1+".repeat(20_000).into()),
+        ("/claims/T", json!([u32::MAX])),
+        ("/claims/delta", json!([])),
+        ("/rows", json!(1_000_000_000_000_000_u64)),
+        ("/alpha", json!(0.5)),
+        ("/alpha", json!(0)),
+        ("/n_opt", json!(-1)),
+    ] {
+        let output = analyzed(place, value);
+        assert_eq!(output.status.code(), Some(2), "{place}: {}", stderr(&output));
+        let words = "its earlier family 1: ";
+        assert!(stderr(&output).contains(words), "{place}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn pipes_in_the_place_of_files_are_not_waited_for() {
+    let stranger = Stranger::new();
+    let bench = &stranger.bench;
+    let all = ["manifest.json", "study.toml", "priors.json", "counts.parquet", "codebook.csv"];
+    for name in all.into_iter().chain(["records/part-00000.parquet"]) {
+        let (path, kept) = (bench.path("out").join(name), bench.path("kept"));
+        fs::rename(&path, &kept).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        for arguments in [
+            &["verify", "out"][..],
+            &["verify", "out", "--recompute", "1"],
+            &["analyze", "out", "--quiet"],
+            &["analyze", "out", "--quiet", "--only", "verdicts"],
+        ] {
+            let output = ended(bench, arguments);
+            // The codebook and the text of the study are not read by all.
+            if !output.status.success() {
+                assert!(matches!(output.status.code(), Some(2 | 3)), "{}", stderr(&output));
+            }
+            let is_read = !["study.toml", "codebook.csv", "counts.parquet"].contains(&name);
+            assert!(!is_read || !output.status.success(), "{name} {arguments:?}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::rename(&kept, &path).unwrap();
+    }
+}
+
+/// A version of a dataset is deleted once two others were put in its place; whoever reads it then reads again.
+#[test]
+fn a_reader_that_is_overtaken_reads_the_new_dataset() {
+    let stranger = Stranger::new();
+    let bench = &stranger.bench;
+    let mut lines = String::new();
+    let mut files = Vec::new();
+    for name in names(&bench.path("out")) {
+        let name = name.to_str().unwrap().to_owned();
+        if study::folder::is_file(&name) {
+            let bytes = fs::read(bench.path("out").join(&name)).unwrap();
+            let line = format!("{} {} VERSION/{name}\n", blake3::hash(&bytes), bytes.len());
+            lines.push_str(&line);
+            files.push((name, bytes));
+        }
+    }
+    let index = |lines: &str| {
+        let plain = lines.replace("VERSION/", "");
+        let version = blake3::hash(plain.as_bytes()).to_hex()[..16].to_owned();
+        (lines.replace("VERSION", &version), version)
+    };
+    // What was there before, of which no object is left.
+    let (gone, _) = index(&lines.replacen("manifest.json", "records/part-00001.parquet", 1));
+    let (now, version) = index(&lines);
+    for (name, bytes) in &files {
+        stranger.put(&format!("{version}/{name}"), bytes);
+    }
+    stranger.put("current", gone.as_bytes());
+    let output = stranger.analyze();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    stranger.objects.lock().unwrap().insert("next".to_owned(), now.into_bytes());
+    let output = stranger.analyze();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(bench.path("victim/results/small/verdicts.json").exists());
 }
 
 /// Where an analysis writes, links that came with the dataset are replaced and not written through.

@@ -36,12 +36,67 @@ fn a_ledgers_password_on_a_command_line_is_refused_and_not_repeated() {
             (format!("postgres://me:{PASSWORD}@127.0.0.1:1/led"), "REGRETTA_LEDGER"),
             (format!("postgres://me@127.0.0.1:1/led?password={PASSWORD}"), "REGRETTA_LEDGER"),
             (format!("postgres://me@{PASSWORD}@127.0.0.1:99999/led"), "--ledger: "),
+            // Passwords that are not percent-encoded.
+            (format!("postgres://me:ge?{PASSWORD}@127.0.0.1:1/led"), "REGRETTA_LEDGER"),
+            (format!("postgres://me:{PASSWORD}?ge@127.0.0.1:1/led"), "REGRETTA_LEDGER"),
+            (format!("postgres://me:ge#{PASSWORD}@127.0.0.1:1/led"), "REGRETTA_LEDGER"),
+            (format!("postgres://me:7/{PASSWORD}@127.0.0.1:1/led"), "REGRETTA_LEDGER"),
+            (format!("postgres://me@127.0.0.1:1/led?x{PASSWORD}=1"), "parameter 1"),
         ] {
             let output = bench.output(&[command, &["--ledger", &ledger]].concat());
             assert_eq!(output.status.code(), Some(2), "{command:?}");
             assert!(stderr(&output).contains(words), "{}", stderr(&output));
             assert!(!stderr(&output).contains(PASSWORD), "{}", stderr(&output));
             assert!(output.stdout.is_empty(), "no script is printed");
+        }
+    }
+}
+
+/// In the environment, too, an address that cannot be read is not repeated.
+#[test]
+fn a_password_that_is_not_percent_encoded_is_not_repeated() {
+    let bench = bench();
+    let coordinator = ["coordinator", "--dir", "service", "--listen", "127.0.0.1:0"];
+    for password in [format!("ge?{PASSWORD}"), format!("{PASSWORD}#ge"), format!("7/{PASSWORD}")] {
+        let mut command = bench.command(&coordinator);
+        command.env("REGRETTA_LEDGER", format!("postgres://me:{password}@127.0.0.1:1/led"));
+        let output = command.env("RUST_LOG", "trace").output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("percent-encoded"), "{}", stderr(&output));
+        assert!(!stderr(&output).contains(PASSWORD), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_ledger_with_its_password_gets_into_no_job_script() {
+    let bench = bench();
+    let submit = ["slurm", "submit", "study.toml", "--parts", "2", "--dry-run"];
+    let ledger = format!("postgres://me:{PASSWORD}@127.0.0.1:1/led");
+    let option = format!("--sbatch=--export=ALL,REGRETTA_LEDGER={ledger}");
+    let output = bench.output(&[&submit[..], &[&option]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--sbatch has the address of a ledger"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!stderr(&output).contains(PASSWORD) && output.stdout.is_empty());
+}
+
+#[test]
+fn credentials_in_a_coordinators_address_are_refused_and_not_repeated() {
+    let bench = bench();
+    let list = ["study", "list", "--token-file", "token", "--coordinator"];
+    let worker = ["worker", "--patience", "0", "--token-file", "token", "--coordinator"];
+    for command in [&list[..], &worker] {
+        for address in [
+            format!("http://me:{PASSWORD}@0.0.0.0:1"),
+            format!("http://127.0.0.1:1,http://me:ge,{PASSWORD}@0.0.0.0:1"),
+        ] {
+            let output = bench.output(&[command, &[&address]].concat());
+            assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+            assert!(stderr(&output).contains("user name or a password"), "{}", stderr(&output));
+            assert!(!stderr(&output).contains(PASSWORD), "{}", stderr(&output));
         }
     }
 }

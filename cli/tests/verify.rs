@@ -105,6 +105,28 @@ fn changed_and_missing_files_are_named() {
 }
 
 #[test]
+fn counts_that_were_shortened_are_found_by_all_that_read_them() {
+    let bench = sealed(&small());
+    let path = bench.path("out/counts.parquet");
+    let bytes = fs::read(&path).expect("counts");
+    for length in [0, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(&path, &bytes[..length]).expect("counts");
+        for arguments in [
+            &["verify", "out"][..],
+            &["analyze", "out", "--quiet"],
+            &["analyze", "out", "--quiet", "--only", "verdicts"],
+        ] {
+            let output = bench.output(arguments);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(3), "{arguments:?}: {said}");
+            assert!(said.contains("counts.parquet was changed since it was sealed"), "{said}");
+        }
+    }
+    fs::write(&path, &bytes).expect("counts");
+    assert_eq!(verify(&bench, &[]).0, Some(0));
+}
+
+#[test]
 fn a_changed_manifest_is_found_out() {
     let bench = sealed(&small());
     let path = bench.path("out/manifest.json");

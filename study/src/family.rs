@@ -4,6 +4,8 @@
 //! A row of verdicts is planned for the replicates that were drawn while its family was in force. On the
 //! replicates that existed when the row was written down it is exploratory.
 
+mod check;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -15,6 +17,8 @@ use crate::digest::Digest;
 use crate::file::{OwnClaim, Study};
 use crate::plan::{Plan, PlannedCell, Replicates};
 use crate::rows;
+
+pub use check::{Impossible, MOST_FAMILIES};
 
 /// The digest of a family's claims; all zeros where a version that knew none sealed the dataset.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -3,7 +3,12 @@
 //! A writer replaces a dataset in steps, of which the manifest is the last. Readers never write: they look
 //! at the folder before and after reading, and what they read counts only if nothing was moved in between.
 
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// What the dataset is; it lists the other files.
 pub const MANIFEST: &str = "manifest.json";
@@ -38,6 +43,31 @@ pub fn is_records(name: &str) -> bool {
     (1..=10).contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_digit())
 }
 
+/// Opens a file of somebody else's folder. Anything but a regular file is refused: a pipe or a device may never end,
+/// or never begin.
+pub fn open(path: &Path) -> io::Result<File> {
+    open_with(OpenOptions::new().read(true), path)
+}
+
+/// The same with other options.
+pub fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    let file = options.custom_flags(without_waiting).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() {
+        return Ok(file);
+    }
+    let found = if kind.is_dir() { "a folder" } else { "a pipe, a device or a socket" };
+    Err(io::Error::other(format!("it is {found}; give a regular file")))
+}
+
+/// All of a regular file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// What a folder held at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
@@ -50,7 +80,7 @@ impl Moment {
     pub fn of(folder: &Path) -> Self {
         // In this order: a swap that ends in between shows in the manifest.
         let replacing = folder.join(REPLACING).join(MANIFEST).exists();
-        let manifest = std::fs::read(folder.join(MANIFEST)).ok();
+        let manifest = read(&folder.join(MANIFEST)).ok();
         Self { manifest: manifest.map(|text| blake3::hash(&text).into()), replacing }
     }
 

@@ -26,8 +26,11 @@ pub use merge::merge;
 pub use opened::{DataCell, Dataset, Earlier, Mismatch};
 pub use reader::Reader;
 pub use select::{Selection, select};
+pub(crate) use steady::Patience;
 pub use steady::steadily;
 pub use verify::verify;
+#[cfg(test)]
+pub(crate) use verify::verify_within;
 
 /// What an iterator over records that come from elsewhere may fail with.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
@@ -140,7 +143,15 @@ impl Error {
 pub fn counts(
     dir: &Path,
 ) -> Result<Option<impl Iterator<Item = Result<Count, FileError>> + use<>>, Error> {
-    steadily(dir, || {
+    counts_within(Patience::default(), dir)
+}
+
+/// The same with other patience.
+pub(crate) fn counts_within(
+    patience: Patience,
+    dir: &Path,
+) -> Result<Option<impl Iterator<Item = Result<Count, FileError>> + use<>>, Error> {
+    steady::within(patience, dir, || {
         let manifest = Manifest::read(dir)?;
         let Some(entry) = manifest.files.iter().find(|file| file.name == counts::NAME) else {
             return Ok(None);
@@ -158,7 +169,7 @@ pub(crate) fn check(dir: &Path, entry: &FileEntry) -> Result<File, Error> {
         io::ErrorKind::NotFound => Error::Missing { name: entry.name.clone() },
         _ => FileError::io("read", &path)(source).into(),
     };
-    let mut file = File::open(&path).map_err(unreadable)?;
+    let mut file = study::folder::open(&path).map_err(unreadable)?;
     let (found_bytes, found) = parquet::digest(&mut file).map_err(unreadable)?;
     if (found_bytes, &found) == (entry.bytes, &entry.blake3) {
         file.rewind().map_err(unreadable)?;

@@ -1,17 +1,18 @@
 //! A dataset with all that its analysis needs beside the records: study, cells, priors.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use study::family::{Claims, EarlierFamily, FamilyDigest, Membership};
 use study::file::{FileError as StudyError, Study};
-use study::folder::{Moment, STUDY, is_records};
+use study::folder::{self, Moment, STUDY, is_records};
 use study::rows::{self, Row};
 use study::tally::{Contexts, contexts};
 use study::{Cell, CellId, StudyId};
 use theory::Delta;
 
-use super::{Error, check, steadily};
+use super::steady::{Patience, within};
+use super::{Error, check};
 use crate::description::{PriorSummary, Scalar};
 use crate::manifest::{CellEntry, Family, FileEntry, Manifest};
 use crate::parquet::FileError;
@@ -136,7 +137,12 @@ pub enum Mismatch {
 impl Dataset {
     /// Opens the dataset of a folder.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        steadily(dir, || Self::open_once(dir))
+        Self::open_within(Patience::default(), dir)
+    }
+
+    /// The same with other patience.
+    pub(crate) fn open_within(patience: Patience, dir: &Path) -> Result<Self, Error> {
+        within(patience, dir, || Self::open_once(dir))
     }
 
     fn open_once(dir: &Path) -> Result<Self, Error> {
@@ -264,7 +270,10 @@ impl PriorSummary {
 
 fn read_study(dir: &Path, manifest: &Manifest) -> Result<Study, Error> {
     let path = dir.join(STUDY);
-    let text = std::fs::read_to_string(&path).map_err(FileError::io("read", &path))?;
+    let text = folder::read(&path).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    });
+    let text = text.map_err(FileError::io("read", &path))?;
     let study = Study::parse(&path.display().to_string(), &text).map_err(Mismatch::from)?;
     if StudyId::new(&study.name, study.seed).hex() == manifest.study_digest {
         return Ok(study);

@@ -8,7 +8,8 @@ use study::Batch;
 use study::folder::{Moment, is_records};
 use study::record::{COLUMNS, Kind};
 
-use super::{Error, cell_id, check, steadily};
+use super::steady::{Patience, within};
+use super::{Error, cell_id, check};
 use crate::manifest::{FileEntry, Manifest};
 use crate::parquet::{FileError, Frames};
 use crate::schema;
@@ -28,8 +29,13 @@ pub struct Reader {
 impl Reader {
     /// Opens the dataset of a folder.
     pub fn open(dir: &Path) -> Result<Self, Error> {
+        Self::open_within(Patience::default(), dir)
+    }
+
+    /// The same with other patience.
+    pub(crate) fn open_within(patience: Patience, dir: &Path) -> Result<Self, Error> {
         let (opened, manifest) =
-            steadily(dir, || Ok::<_, Error>((Moment::of(dir), Manifest::read(dir)?)))?;
+            within(patience, dir, || Ok::<_, Error>((Moment::of(dir), Manifest::read(dir)?)))?;
         let mut files: Vec<FileEntry> =
             manifest.files.iter().filter(|file| is_records(&file.name)).cloned().collect();
         files.sort_by(|a, b| a.name.cmp(&b.name));

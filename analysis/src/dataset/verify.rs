@@ -4,24 +4,30 @@ use std::path::Path;
 
 use study::folder::is_records;
 
-use super::{Error, Reader, check, counts, steadily};
+use super::steady::{Patience, within};
+use super::{Error, Reader, check, counts_within};
 use crate::census::Census;
 use crate::manifest::Manifest;
 
 /// Checks every file's bytes, then recomputes the digest and the numbers of the records from the
 /// Parquet files.
 pub fn verify(dir: &Path) -> Result<Manifest, Error> {
-    steadily(dir, || verify_once(dir))
+    verify_within(Patience::default(), dir)
 }
 
-fn verify_once(dir: &Path) -> Result<Manifest, Error> {
-    let mut reader = Reader::open(dir)?;
+/// The same with other patience.
+pub(crate) fn verify_within(patience: Patience, dir: &Path) -> Result<Manifest, Error> {
+    within(patience, dir, || verify_once(patience, dir))
+}
+
+fn verify_once(patience: Patience, dir: &Path) -> Result<Manifest, Error> {
+    let mut reader = Reader::open_within(patience, dir)?;
     let manifest = reader.manifest().clone();
     let mut others = manifest.files.iter().filter(|file| !is_records(&file.name));
     others.try_for_each(|file| check(dir, file).map(drop))?;
     let mut census = Census::default();
     reader.try_for_each(|batch| census.add(&batch?).map_err(Error::from))?;
-    if let Some(counts) = counts(dir)? {
+    if let Some(counts) = counts_within(patience, dir)? {
         for count in counts {
             census.add_count(&count?);
         }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use study::file::is_name;
 use study::folder::is_listed;
 
-use study::family::{Claims, EarlierFamily};
+use study::family::{Claims, EarlierFamily, Impossible, MOST_FAMILIES};
 
 pub use cell::CellEntry;
 pub use study::family::Family;
@@ -134,6 +134,24 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// Has a family of verdicts that no study file makes.
+    #[error("{} is not the manifest of a dataset: {family}: {source}", path.display())]
+    Family {
+        /// The manifest.
+        path: PathBuf,
+        /// Which family.
+        family: String,
+        /// What is wrong with it.
+        source: Impossible,
+    },
+    /// Has a value that no dataset has.
+    #[error("{} is not the manifest of a dataset: {reason}", path.display())]
+    Value {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// Names a study as no study can be named.
     #[error("{} is of a study {name:?}, which is not the name of a study", path.display())]
     Name {
@@ -163,7 +181,7 @@ impl Manifest {
     /// Reads the manifest of a dataset's folder.
     pub fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(NAME);
-        let text = std::fs::read(&path).map_err(|source| match source.kind() {
+        let text = study::folder::read(&path).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => Error::Absent { folder: folder.to_owned() },
             _ => Error::Unreadable { path: path.clone(), source },
         })?;
@@ -177,7 +195,9 @@ impl Manifest {
         if let Ok(Header { schema: found, version }) = &header
             && *found > SCHEMA
         {
-            return Err(Error::Newer { path, found: *found, version: version.clone() });
+            // Of a schema that nobody here knows, it may be anything.
+            let version = version.chars().take(40).flat_map(char::escape_debug).collect();
+            return Err(Error::Newer { path, found: *found, version });
         }
         let is_old = header.as_ref().is_ok_and(|header| header.schema == UNCHECKED);
         match check(text) {
@@ -195,7 +215,47 @@ impl Manifest {
         if !is_name(&manifest.name) {
             return Err(Error::Name { path, name: manifest.name });
         }
+        manifest.check_values().map_err(|reason| Error::Value { path: path.clone(), reason })?;
+        manifest.check_families().map_err(|(family, source)| Error::Family {
+            path,
+            family,
+            source,
+        })?;
         Ok(manifest)
+    }
+
+    /// Refuses what would be printed or counted as it is.
+    fn check_values(&self) -> Result<(), String> {
+        let Self { digest, study, study_digest, version, numerics, detail, .. } = self;
+        let valid = |c: char| c.is_ascii_alphanumeric() || "-_.+".contains(c);
+        for (key, text) in [
+            ("digest", digest),
+            ("study", study),
+            ("study_digest", study_digest),
+            ("version", version),
+            ("numerics", numerics),
+            ("detail", detail),
+        ] {
+            if text.len() > 100 || !text.chars().all(valid) {
+                return Err(format!("its {key} is not valid"));
+            }
+        }
+        if self.earlier_families.len() > MOST_FAMILIES {
+            let count = self.earlier_families.len();
+            return Err(format!(
+                "it has {count} earlier families, and {MOST_FAMILIES} are possible"
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_families(&self) -> Result<(), (String, Impossible)> {
+        let now = self.family.check(self.claims.as_ref());
+        now.map_err(|source| ("its family".to_owned(), source))?;
+        for (at, earlier) in self.earlier_families.iter().enumerate() {
+            earlier.check().map_err(|source| (format!("its earlier family {}", at + 1), source))?;
+        }
+        Ok(())
     }
 
     /// The family, as one that another takes the place of.
@@ -327,6 +387,124 @@ pub(crate) mod tests {
             let manifest = Manifest { name: name.into(), ..manifest() };
             assert!(matches!(written(&manifest.text()).unwrap_err(), Error::Name { .. }), "{name}");
         }
+    }
+
+    /// A manifest with an earlier family that a study file could make.
+    fn changed_once() -> serde_json::Value {
+        let mut manifest = serde_json::to_value(manifest()).unwrap();
+        let claims = serde_json::json!({
+            "test": ["lemma1.*", "mine"],
+            "own": [{ "id": "mine", "holds": "y <= 1", "budget": "delta", "quantifier": "each t" }],
+            "T": [1, 5],
+            "delta": [0.1, 0.2],
+        });
+        let family = serde_json::json!({
+            "rows": 8, "alpha": 0.05, "evidence": 320.0, "n_opt": 2000.0,
+            "claims": claims, "replicates": { "0123456789abcdef": 12 },
+        });
+        manifest["earlier_families"] = serde_json::json!([family]);
+        manifest
+    }
+
+    /// Reads a manifest after a change of its earlier family, whose digest is that of its claims.
+    fn read_after(change: impl Fn(&mut serde_json::Value)) -> Result<Manifest, Error> {
+        let mut value = changed_once();
+        change(&mut value["earlier_families"][0]);
+        let mut manifest: Manifest = serde_json::from_value(value).unwrap();
+        for earlier in &mut manifest.earlier_families {
+            earlier.family.digest = earlier.claims.as_ref().unwrap().digest();
+        }
+        Manifest::parse(manifest.text().as_bytes(), NAME.into())
+    }
+
+    #[test]
+    fn earlier_families_are_such_as_study_files_make() {
+        assert_eq!(read_after(|_| ()).unwrap().earlier_families.len(), 1);
+        let long = format!("y <= 1{}", " AND y <= 1".repeat(4000));
+        let every: Vec<u32> = (1..=60_000).collect();
+        let levels: Vec<f64> = (1..100).map(|level| f64::from(level) / 100.0).collect();
+        let changes: [(&str, serde_json::Value, &str); 21] = [
+            ("/claims/own/0/holds", long.clone().into(), "[[claim]] 1: holds has 20004 words"),
+            ("/claims/own/0/budget", long.into(), "[[claim]] 1: budget has 20004 words"),
+            ("/claims/own/0/holds", " ".into(), "holds is empty"),
+            ("/claims/own/0/id", "my claim\u{1b}[2J".into(), "its id is not a name"),
+            ("/claims/T", vec![u32::MAX].into(), "a T is not between 1 and 65536"),
+            ("/claims/T", vec![0].into(), "a T is not between"),
+            ("/claims/T", vec![5, 1].into(), "T or delta is empty or not ascending"),
+            ("/claims/T", Vec::<u32>::new().into(), "T or delta is empty"),
+            ("/claims/delta", Vec::<f64>::new().into(), "T or delta is empty"),
+            ("/claims/delta", vec![0.0, 0.1].into(), "a delta is not a probability"),
+            ("/claims/delta", vec![1.0].into(), "a delta is not a probability"),
+            ("/claims/test", vec!["a*"; 2000].into(), "it tests 2000 globs"),
+            ("/rows", 1_000_000_000_000_000_u64.into(), "it has 1000000000000000 rows"),
+            ("/alpha", 0.5.into(), "alpha = 0.5 is not a level"),
+            ("/alpha", 0.into(), "alpha = 0 is not a level"),
+            ("/evidence", 0.5.into(), "evidence = 0.5 is not above 1"),
+            ("/n_opt", 0.into(), "n_opt = 0 is not a number of trials"),
+            ("/n_opt", 1e300.into(), "is not a number of trials"),
+            ("/replicates/0123456789abcdef", u64::MAX.into(), "more than 9007199254740992"),
+            ("/claims/own", Vec::<()>::new().into(), ""),
+            ("/claims/test", Vec::<()>::new().into(), ""),
+        ];
+        for (place, value, reason) in changes {
+            let read = read_after(|family| *family.pointer_mut(place).unwrap() = value.clone());
+            match read {
+                Ok(_) => assert_eq!(reason, "", "{place}"),
+                Err(error @ Error::Family { .. }) => {
+                    let error = error.to_string();
+                    assert!(error.contains("its earlier family 1: "), "{error}");
+                    assert!(!reason.is_empty() && error.contains(reason), "{error}");
+                }
+                Err(error) => panic!("{place}: {error}"),
+            }
+        }
+        let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+            let error = read_after(|family| change(family)).unwrap_err();
+            assert!(matches!(error, Error::Family { .. }), "{error}");
+            error.to_string()
+        };
+        let twice = refused(&|family| {
+            let claim = family["claims"]["own"][0].clone();
+            family["claims"]["own"].as_array_mut().unwrap().push(claim);
+        });
+        assert!(twice.contains("two [[claim]]s have one id"), "{twice}");
+        let many = refused(&|family| {
+            family["claims"]["T"] = every.clone().into();
+            family["claims"]["delta"] = levels.clone().into();
+        });
+        assert!(many.contains("more than 1048576 rows in a cell"), "{many}");
+        let elsewhere = refused(&|family| family["replicates"]["../../home"] = 1.into());
+        assert!(elsewhere.contains("no cell"), "{elsewhere}");
+    }
+
+    #[test]
+    fn families_have_the_digests_of_their_claims() {
+        let mut manifest: Manifest = serde_json::from_value(changed_once()).unwrap();
+        let of = |manifest: &Manifest| Manifest::parse(manifest.text().as_bytes(), NAME.into());
+        // Versions that knew no digests wrote none.
+        assert_eq!(of(&manifest).unwrap(), manifest);
+        manifest.earlier_families[0].family.digest.0[7] = 1;
+        let error = of(&manifest).unwrap_err().to_string();
+        assert!(error.contains("its claims have the digest"), "{error}");
+        let earlier = manifest.earlier_families.remove(0);
+        (manifest.family, manifest.claims) = (earlier.family, earlier.claims.clone());
+        let error = of(&manifest).unwrap_err().to_string();
+        assert!(error.contains("its family: its claims have the digest"), "{error}");
+        manifest.family.digest = manifest.claims.as_ref().unwrap().digest();
+        of(&manifest).unwrap();
+        manifest.earlier_families = vec![earlier; MOST_FAMILIES + 1];
+        let error = of(&manifest).unwrap_err().to_string();
+        assert!(error.contains("4097 earlier families"), "{error}");
+    }
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_not_printed() {
+        let text = r#"{ "schema": 3, "version": "7.1.0\u001b]0;owned\u0007" }"#;
+        let error = written(text).unwrap_err().to_string();
+        assert!(error.contains("7.1.0") && !error.contains(char::is_control), "{error:?}");
+        let manifest = Manifest { numerics: "\u{1b}[2J".into(), ..manifest() };
+        let error = written(&manifest.text()).unwrap_err().to_string();
+        assert!(error.contains("its numerics is not valid"), "{error:?}");
     }
 
     #[test]

@@ -180,6 +180,7 @@ fn columns(swept: &[(String, Type)]) -> Vec<(String, Type)> {
 }
 
 fn parse(text: &str) -> Result<Expr, String> {
+    study::file::check_expression(text)?;
     // Queries are refused below, but the files that they name are opened while they are parsed.
     if text.to_ascii_lowercase().contains("read_") {
         return Err("reads files; a claim is about the columns of records".to_owned());
@@ -290,6 +291,9 @@ mod tests {
         ] {
             assert_eq!(evaluated(&text), Ok(DataType::Boolean), "{text}");
         }
+        // Claims that no study file has: they may come from a manifest.
+        let error = evaluated(&format!("t > 0{}", " AND t > 0".repeat(4000))).unwrap_err();
+        assert_eq!(error, "has 16003 words and symbols");
         for text in [
             format!("{}t > 0{}", "(".repeat(248), ")".repeat(248)),
             format!("{}t > 0", "NOT ".repeat(496)),

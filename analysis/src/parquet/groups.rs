@@ -31,7 +31,7 @@ struct Opened {
 
 /// The row groups of a file whose bytes are known to be good and that has the columns.
 pub(crate) fn groups(path: &Path, columns: &[(String, Type)]) -> Result<Vec<Group>, FileError> {
-    let file = File::open(path).map_err(FileError::io("open", path))?;
+    let file = study::folder::open(path).map_err(FileError::io("open", path))?;
     let (file, metadata) = Frames::of(file, path, columns)?.into_parts();
     let mut places = HashMap::new();
     if let Some(group) = metadata.row_groups.first() {

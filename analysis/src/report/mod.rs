@@ -66,30 +66,38 @@ impl<'a> Report<'a> {
     /// # Panics
     /// Never: verdicts have text keys.
     pub fn write(&self) -> Result<(), Error> {
+        // Others wait while the folder is locked, so that everything is made before.
+        let files = self.render();
         let lock = Lock::take(&self.analysis.dataset.dir)?;
         self.analysis.dataset.confirm()?;
+        files.iter().try_for_each(|(name, bytes)| lock.put(name, bytes))?;
+        Ok(())
+    }
+
+    /// The files by their names in the dataset's folder.
+    fn render(&self) -> Vec<(String, Vec<u8>)> {
         let verdicts = serde_json::to_string_pretty(&self.analysis.verdicts);
         let verdicts = verdicts.expect("verdicts have text keys") + "\n";
-        lock.put("verdicts.json", verdicts.as_bytes())?;
+        let mut files = vec![("verdicts.json".to_owned(), verdicts.into_bytes())];
         if self.analysis.extent == Extent::Verdicts {
-            return Ok(());
+            return files;
         }
         for table in &self.tables {
             for (suffix, format) in
                 [("csv", Format::Csv), ("md", Format::Markdown), ("tex", Format::Latex)]
             {
                 let name = format!("tables/{}.{suffix}", table.id);
-                lock.put(&name, render(table, format).as_bytes())?;
+                files.push((name, render(table, format).into_bytes()));
             }
         }
         for figure in &self.figures {
             let name = |suffix: &str| format!("figures/{}.{suffix}", figure.id);
-            lock.put(&name("svg"), figure.svg().as_bytes())?;
-            lock.put(&name("pdf"), &figure.pdf())?;
-            lock.put(&name("csv"), figure.csv().as_bytes())?;
+            files.push((name("svg"), figure.svg().into_bytes()));
+            files.push((name("pdf"), figure.pdf()));
+            files.push((name("csv"), figure.csv().into_bytes()));
         }
-        lock.put("recheck.py", RECHECK.as_bytes())?;
-        lock.put("report.html", self.html().as_bytes())?;
-        Ok(())
+        files.push(("recheck.py".to_owned(), RECHECK.as_bytes().to_vec()));
+        files.push(("report.html".to_owned(), self.html().into_bytes()));
+        files
     }
 }

@@ -29,7 +29,7 @@ use crate::schema::{self, Type};
 
 pub use error::Error;
 pub use lock::Lock;
-pub use swap::{Staging, recover};
+pub use swap::{Staging, recover, recover_locked};
 
 use groups::Groups;
 
@@ -110,27 +110,41 @@ fn write(
     batches: &mut dyn Iterator<Item = Result<Batch, Source>>,
     counts: Option<Counts<'_>>,
 ) -> Result<Manifest, Error> {
+    let staging = Staging::create(&Lock::take(sealing.out)?)?;
+    let manifest = stage(sealing, batches, counts, &staging);
+    // Files that cannot be written because another sealed are no defect of the disk.
+    let manifest =
+        manifest.or_else(|error| staging.check().map_err(Error::from).and(Err(error)))?;
+    staging.publish()?;
+    Ok(manifest)
+}
+
+/// Writes all files of the dataset beside the one that is there.
+fn stage(
+    sealing: &Sealing<'_>,
+    batches: &mut dyn Iterator<Item = Result<Batch, Source>>,
+    counts: Option<Counts<'_>>,
+    staging: &Staging,
+) -> Result<Manifest, Error> {
     let swept = schema::swept(sealing.cells)?;
     let columns = schema::columns(&swept);
-    let staging = Staging::create(&Lock::take(sealing.out)?)?;
     let mut census = Census::default();
     let mut files = Vec::new();
     let groups = Groups::new(sealing, &swept, batches, &mut census);
     let typed: Vec<(String, Type)> =
         columns.iter().map(|column| (column.name.clone(), column.kind)).collect();
-    write_records(&staging, &typed, sealing.shape, groups, &mut files)?;
+    write_records(staging, &typed, sealing.shape, groups, &mut files)?;
     check_complete(sealing, &census)?;
     if let Some(counts) = counts {
         let counts = counted(counts, &mut census);
         files.push(counts::write(&staging.path(counts::NAME), sealing.shape.rows, counts)?);
     }
-    files.push(priors::write_domain(&staging, sealing.priors, sealing.shape.rows)?);
-    files.push(write_text(&staging, "priors.json", &priors::text(sealing.priors))?);
-    files.push(write_text(&staging, "codebook.csv", &codebook::text(&columns))?);
-    write_text(&staging, STUDY, sealing.file)?;
+    files.push(priors::write_domain(staging, sealing.priors, sealing.shape.rows)?);
+    files.push(write_text(staging, "priors.json", &priors::text(sealing.priors))?);
+    files.push(write_text(staging, "codebook.csv", &codebook::text(&columns))?);
+    write_text(staging, STUDY, sealing.file)?;
     let manifest = manifest(sealing, &census, files);
-    write_text(&staging, manifest::NAME, &manifest.text())?;
-    staging.publish()?;
+    write_text(staging, manifest::NAME, &manifest.text())?;
     Ok(manifest)
 }
 

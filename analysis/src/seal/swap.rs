@@ -8,21 +8,28 @@
 //! All this is for whoever holds the folder's [`Lock`]. Readers change nothing: while the manifest is still
 //! in `sealing.done` they wait ([`study::folder::Moment`]).
 //!
+//! Where the file system has no locks, two writers may take the same steps at once. What one has put in place the
+//! other then moves at most aside, under a name of its own, and back; and old records are deleted only once those that
+//! the manifest lists are in place.
+//!
 //! Whoever begins to seal removes what others have staged: they were interrupted, or hang and do not lead
 //! any more, and then have nothing to put in place when they wake up.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use study::folder::{RECORDS, REPLACING, STUDY, TABLES};
+use study::folder::{RECORDS, REPLACING, STUDY, TABLES, is_records};
 
 use super::Lock;
-use crate::manifest::{self, Manifest};
+use crate::manifest::{self, FileEntry, Manifest};
 use crate::parquet::FileError;
 
 const STAGED: &str = "sealing.tmp";
+
+/// How the names of old records begin that were moved aside.
 pub(super) const REPLACED: &str = "sealing.old";
 
 /// A dataset that is being written. It is removed unless it is published.
@@ -35,6 +42,7 @@ pub struct Staging {
 impl Staging {
     /// An empty one. What an interrupted sealing left is removed.
     pub fn create(lock: &Lock) -> Result<Self, FileError> {
+        lock.finish()?;
         let out = lock.folder();
         for entry in fs::read_dir(out).map_err(FileError::io("read", out))? {
             let entry = entry.map_err(FileError::io("read", out))?;
@@ -68,10 +76,26 @@ impl Staging {
     /// The same for whoever holds the folder's lock.
     pub fn publish_with(self, lock: &Lock) -> Result<(), FileError> {
         debug_assert_eq!(lock.folder(), self.out);
+        lock.finish()?;
         // What cannot be put in place has to be known before anything moves.
-        staged(&self.folder)?;
+        if staged(&self.folder)?.is_none() {
+            return Err(self.overtaken());
+        }
         decide(&self.out, &self.folder).iter().try_for_each(Step::perform)?;
         install(&self.out)?.iter().try_for_each(Step::perform)
+    }
+
+    /// Why nothing can be written to it or published any more, if that is so.
+    pub(super) fn check(&self) -> Result<(), FileError> {
+        if self.folder.is_dir() { Ok(()) } else { Err(self.overtaken()) }
+    }
+
+    fn overtaken(&self) -> FileError {
+        let reason = "another process has begun to seal a dataset there since; let one at a time write to the folder";
+        FileError::io("seal the dataset in", &self.out)(io::Error::new(
+            io::ErrorKind::NotFound,
+            reason,
+        ))
     }
 }
 
@@ -89,13 +113,34 @@ impl Drop for Staging {
     }
 }
 
-/// Finishes a swap that a crash interrupted, for who is going to write to the folder.
+/// Finishes a swap that a crash interrupted, before a dataset is sealed into the folder.
 pub fn recover(out: &Path) -> Result<(), FileError> {
+    if is_interrupted(out) { Lock::take(out)?.finish() } else { Ok(()) }
+}
+
+/// The same for an analysis, which leaves a swap alone where it cannot tell whether its writer is still at it.
+pub fn recover_locked(out: &Path) -> Result<(), FileError> {
     if is_interrupted(out) { Lock::take(out).map(drop) } else { Ok(()) }
 }
 
 fn is_interrupted(out: &Path) -> bool {
-    out.join(REPLACING).exists() || out.join(REPLACED).exists()
+    out.join(REPLACING).exists() || !asides(out).is_empty()
+}
+
+/// Old records that were moved aside.
+fn asides(out: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(out).into_iter().flatten().flatten();
+    let is_aside = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(REPLACED);
+    entries.filter(is_aside).map(|entry| entry.path()).collect()
+}
+
+/// Whether the records are in place that the manifest lists.
+fn has_its_records(out: &Path) -> bool {
+    let Ok(manifest) = Manifest::read(out) else { return false };
+    let is_there = |file: &FileEntry| {
+        fs::metadata(out.join(&file.name)).is_ok_and(|found| found.len() == file.bytes)
+    };
+    manifest.files.iter().filter(|file| is_records(&file.name)).all(is_there)
 }
 
 /// The same for whoever holds the folder's lock.
@@ -113,19 +158,96 @@ enum Step {
     Rename(PathBuf, PathBuf),
     /// Renames a folder, which has to be there.
     Decide(PathBuf, PathBuf),
+    /// Moves old records aside, while there are new ones to take their place.
+    SetAside(Records),
+    /// Moves new records to their place. If another writer has done so, what was set aside are perhaps these.
+    Replace(Records),
     /// Removes a file or a folder with all that is in it, if it is there.
     Remove(PathBuf),
+    /// Removes a folder from which all was moved, unless a new dataset has come to its place.
+    Clear(PathBuf),
+    /// Removes the old records that were set aside, once a dataset has its new ones.
+    RemoveAsides(PathBuf),
     /// Brings the names in a folder to the disk.
     Sync(PathBuf),
+}
+
+/// Records that replace others.
+#[derive(Clone, Debug)]
+struct Records {
+    new: PathBuf,
+    place: PathBuf,
+    aside: PathBuf,
+}
+
+impl Records {
+    fn set_aside(&self) -> io::Result<()> {
+        if self.new.exists() {
+            fs::rename(&self.place, &self.aside).or_else(absent)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn replace(&self) -> io::Result<()> {
+        match fs::rename(&self.new, &self.place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            moved => return moved,
+        }
+        // Only into an empty place: where there are records, old ones were set aside.
+        match fs::rename(&self.aside, &self.place) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+            moved => moved.or_else(absent),
+        }
+    }
+}
+
+/// Renames a file. Of two links to one file the system leaves both.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    let id = |path: &Path| fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()));
+    match (id(from), id(to)) {
+        (Ok(left), Ok(moved)) if left == moved => fs::remove_file(from).or_else(absent),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a folder that should be empty.
+fn clear(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+        removed => return removed.or_else(absent),
+    }
+    if folder.join(manifest::NAME).exists() {
+        return Ok(());
+    }
+    fs::remove_dir_all(folder).or_else(absent)
+}
+
+fn remove_asides(out: &Path) -> Result<(), FileError> {
+    // In this order: what is set aside after this is not removed.
+    let asides = asides(out);
+    if !has_its_records(out) {
+        return Ok(());
+    }
+    asides.into_iter().try_for_each(|aside| Step::Remove(aside).perform())
 }
 
 impl Step {
     fn perform(&self) -> Result<(), FileError> {
         match self {
             Self::Rename(from, to) => {
-                fs::rename(from, to).or_else(absent).map_err(FileError::io("rename", from))
+                rename(from, to).or_else(absent).map_err(FileError::io("rename", from))
             }
             Self::Decide(from, to) => fs::rename(from, to).map_err(FileError::io("rename", from)),
+            Self::SetAside(records) => {
+                records.set_aside().map_err(FileError::io("rename", &records.place))
+            }
+            Self::Replace(records) => {
+                records.replace().map_err(FileError::io("rename", &records.new))
+            }
+            Self::Clear(path) => clear(path).map_err(FileError::io("remove", path)),
+            Self::RemoveAsides(out) => remove_asides(out),
             Self::Remove(path) => {
                 let folder = path.is_dir();
                 let removed = if folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -169,14 +291,12 @@ fn decide(out: &Path, staged: &Path) -> Vec<Step> {
 /// The steps that are left to bring the parts of the new dataset to their places.
 fn install(out: &Path) -> Result<Vec<Step>, FileError> {
     let decided = out.join(REPLACING);
-    let replaced = out.join(REPLACED);
     let mut steps = Vec::new();
-    if decided.join(RECORDS).exists() {
-        if out.join(RECORDS).exists() {
-            steps.push(Step::Remove(replaced.clone()));
-            steps.push(Step::Rename(out.join(RECORDS), replaced.clone()));
-        }
-        steps.push(Step::Rename(decided.join(RECORDS), out.join(RECORDS)));
+    let new = decided.join(RECORDS);
+    if new.exists() {
+        let aside = out.join(format!("{REPLACED}-{}", unique()));
+        let records = Records { new, place: out.join(RECORDS), aside };
+        steps.extend([Step::SetAside(records.clone()), Step::Replace(records)]);
     }
     // Otherwise it is in its place already, and so is everything else.
     if let Some(manifest) = staged(&decided)? {
@@ -193,8 +313,8 @@ fn install(out: &Path) -> Result<Vec<Step>, FileError> {
         steps.push(Step::Rename(decided.join(manifest::NAME), out.join(manifest::NAME)));
     }
     steps.push(Step::Sync(out.to_owned()));
-    steps.push(Step::Remove(decided));
-    steps.push(Step::Remove(replaced));
+    steps.push(Step::Clear(decided));
+    steps.push(Step::RemoveAsides(out.to_owned()));
     steps.push(Step::Sync(out.to_owned()));
     Ok(steps)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use analysis::pass::Extent;
 use analysis::report::Report;
-use analysis::seal::recover;
+use analysis::seal::recover_locked;
 use analysis::tables::{Table, terminal};
 use analysis::{Analysis, Error};
 use theory::Delta;
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     } else {
         let out = out(arguments, dataset)?;
         // It is going to write here, so that it may finish what another writer left.
-        recover(&out).map_err(|error| BadInput(error.to_string()))?;
+        recover_locked(&out).map_err(|error| BadInput(error.to_string()))?;
         out
     };
     let analysis = Analysis::of(&out, &deltas, extent).map_err(refused)?;

@@ -97,8 +97,16 @@ impl Connection {
         }
     }
 
-    /// The token, where there is one.
+    /// The token, where there is one. Credentials in an address are refused, and not repeated: they would be sent to
+    /// nobody, and printed wherever the address is.
     pub(crate) fn token(&self) -> anyhow::Result<Option<Token>> {
+        if self.coordinator.iter().any(|address| address.contains('@')) {
+            return Err(BadInput(format!(
+                "--coordinator has a user name or a password: give http://HOST:PORT or https://HOST:PORT, and a token \
+                 in --token-file or {VARIABLE}"
+            ))
+            .into());
+        }
         read_token(self.token_file.as_deref())
     }
 
@@ -202,6 +210,8 @@ fn warn_of_readers(file: &Path) {
 /// Warns of addresses to which the token would go over the network unencrypted.
 pub(crate) fn warn_of_listeners(addresses: &[String]) {
     for address in addresses.iter().filter(|address| is_exposed(address)) {
+        // One from a file may be anything.
+        let address = address.rsplit_once('@').map_or(address.as_str(), |(_, host)| host);
         tracing::warn!(
             "the token is sent to {address} unencrypted, and whoever sees the network can read it; use https:// (see \
              `regretta cert`)"

@@ -20,6 +20,12 @@ pub(crate) fn from_argument(text: &str) -> anyhow::Result<LedgerAt> {
     text.parse().map_err(|error| BadInput(format!("--ledger: {error}")).into())
 }
 
+/// Whether a text has the address of a ledger with its password somewhere in it.
+pub(crate) fn is_in(text: &str) -> bool {
+    let schemes = ["postgres://", "postgresql://"];
+    schemes.iter().any(|scheme| text.match_indices(scheme).any(|(at, _)| has_password(&text[at..])))
+}
+
 /// The ledger of an argument, or else of the environment.
 pub(crate) fn ledger(argument: Option<&str>) -> anyhow::Result<LedgerAt> {
     match (argument, std::env::var(VARIABLE)) {

@@ -8,6 +8,7 @@ mod source;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use analysis::Manifest;
 use analysis::dataset::{self, Dataset};
 use clap::Args;
 use serde::Serialize;
@@ -83,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         differences: vec![],
     };
     if let Some(share) = arguments.recompute {
-        check_again(arguments, &dir, share, &mut report)?;
+        check_again(arguments, &manifest, &dir, share, &mut report)?;
     }
     if arguments.json {
         super::print_json(&report)?;
@@ -96,12 +97,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Computes a sample again and notes what differs.
 fn check_again(
     arguments: &Arguments,
+    verified: &Manifest,
     dir: &Path,
     share: Share,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     let dataset = Dataset::open(dir).map_err(|error| refused(&error))?;
     let manifest = &dataset.manifest;
+    if manifest != verified {
+        return Err(BadInput(format!(
+            "the dataset in {} was replaced while it was verified: run the command again",
+            arguments.source.dir
+        ))
+        .into());
+    }
     if manifest.numerics != golden::DIGEST {
         return Err(BadInput(format!(
             "{} was computed by regretta {}, whose trials have other bits (numerics {}) than those of \

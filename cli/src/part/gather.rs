@@ -206,10 +206,14 @@ fn load(head: &Head, folders: &[PathBuf]) -> anyhow::Result<Loaded> {
     }
     let mut contents = Vec::new();
     for (name, digest) in &head.files {
-        let kept = folders.iter().map(|place| folder(place).join("files").join(digest));
-        let beside = folders.iter().map(|place| place.join("files").join(digest));
+        // Joined to a path below, so that it must not be anything else.
+        let hash = blake3::Hash::from_hex(digest);
+        let hash = hash.map_err(|_| BadInput(format!("the parts have no digest of {name:?}")))?;
+        let digest = hash.to_hex();
+        let kept = folders.iter().map(|place| folder(place).join("files").join(digest.as_str()));
+        let beside = folders.iter().map(|place| place.join("files").join(digest.as_str()));
         let found = kept.chain(beside).find_map(|path| crate::load::read(&path).ok());
-        let whole = found.filter(|bytes| blake3::hash(bytes).to_hex().as_str() == digest);
+        let whole = found.filter(|bytes| blake3::hash(bytes) == hash);
         let bytes = whole.with_context(|| {
             format!("{name} of the study is not kept beside its parts (files/{digest})")
         })?;

@@ -48,12 +48,26 @@ pub enum LocationError {
     /// Not an address.
     #[error("the ledger's address cannot be read: {0}; it is postgres://USER@HOST:PORT/DATABASE")]
     Postgres(String),
-    /// A parameter that nobody knows.
+    /// A character of a password that ends the address's part with user and password.
     #[error(
-        "the ledger's address has a parameter {0:?} that is not known; these are: host, port, \
-         dbname, user, password, sslmode, sslrootcert, sslcert, sslkey, application_name, options"
+        "the ledger's address has an @ behind the first /, ? or #: write these four characters percent-encoded where \
+         they are in a password or a name (%40 for @, %2F for /, %3F for ?, %23 for #), or give the password in \
+         PGPASSWORD or ~/.pgpass"
     )]
-    Parameter(String),
+    Encoding,
+    /// A parameter that nobody knows. Neither its name nor its value is repeated: they may be a piece of a password.
+    #[error(
+        "parameter {0} behind the ? of the ledger's address is not known; these are: host, hostaddr, port, dbname, \
+         user, password, sslmode, sslrootcert, sslcert, sslkey, application_name, options (a ? in a password is \
+         written %3F)"
+    )]
+    Parameter(usize),
+    /// Not a way to encrypt.
+    #[error(
+        "the ledger's address has an sslmode that is not known; these are: disable, allow, prefer, require, \
+         verify-ca, verify-full"
+    )]
+    SslMode,
     /// No database.
     #[error("the ledger's address names no database: postgres://USER@HOST/DATABASE")]
     NoDatabase,
@@ -82,6 +96,9 @@ const PARAMETERS: [&str; 12] = [
     "application_name",
     "options",
 ];
+
+/// Values of `sslmode`.
+const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
 /// A PostgreSQL database. Shows without its password.
 #[derive(Clone)]
@@ -124,14 +141,20 @@ impl fmt::Debug for Postgres {
     }
 }
 
-/// Whether the address of a ledger has a password in it.
+/// An address without its scheme: user, password and host, and what is behind them.
+fn split(address: &str) -> (&str, &str) {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()))
+}
+
+/// Whether the address of a ledger has a password in it, or what may be the rest of one.
 pub fn has_password(address: &str) -> bool {
-    let (rest, query) = address.split_once('?').unwrap_or((address, ""));
-    let rest = rest.split_once("://").map_or(rest, |(_, rest)| rest);
-    let authority = rest.split(['/', '#']).next().unwrap_or_default();
+    let (authority, rest) = split(address);
     let user = authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':'));
     let in_user = user.is_some_and(|(_, password)| !password.is_empty());
-    in_user || query.split('&').any(|pair| pair.starts_with("password="))
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    let in_query = query.split('&').any(|pair| pair.starts_with("password="));
+    in_user || in_query || rest.contains('@')
 }
 
 impl FromStr for LedgerAt {
@@ -142,10 +165,19 @@ impl FromStr for LedgerAt {
         if !["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
             return Err(LocationError::Scheme);
         }
-        let query = text.split_once('?').map_or("", |(_, query)| query);
-        let mut keys = query.split('&').filter_map(|pair| pair.split('=').next());
-        if let Some(key) = keys.find(|key| !key.is_empty() && !PARAMETERS.contains(key)) {
-            return Err(LocationError::Parameter(key.to_owned()));
+        let (_, rest) = split(text);
+        if rest.contains('@') {
+            return Err(LocationError::Encoding);
+        }
+        let query = rest.split_once('?').map_or("", |(_, query)| query);
+        for (at, pair) in query.split('&').enumerate() {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if !key.is_empty() && !PARAMETERS.contains(&key) {
+                return Err(LocationError::Parameter(at + 1));
+            }
+            if key == "sslmode" && !SSL_MODES.contains(&value.to_ascii_lowercase().as_str()) {
+                return Err(LocationError::SslMode);
+            }
         }
         let options: PgConnectOptions = text.parse().map_err(|error: sqlx::Error| match error {
             sqlx::Error::Configuration(why) => LocationError::Postgres(why.to_string()),
@@ -271,6 +303,10 @@ mod tests {
             "postgresql://me:ge@im@h/led",
             "postgres://me@h/led?sslmode=require&password=geheim",
             "me:geheim@h",
+            "postgres://me:ge?heim@h/led",
+            "postgres://me:ge#heim@h/led",
+            "postgres://me:ge/heim@h/led",
+            "postgres://me:ge?im&x=he@h/led",
         ] {
             assert!(has_password(text), "{text}");
         }
@@ -278,7 +314,8 @@ mod tests {
             "postgres://h:5432/led",
             "postgres://me@h:5432/led?sslmode=require",
             "postgres://me:@h/led",
-            "postgres://h:5432/l@d",
+            "postgres://h:5432/led?dbname=l%40d",
+            "postgres://me@h:5432/led#x",
         ] {
             assert!(!has_password(text), "{text}");
         }
@@ -291,8 +328,16 @@ mod tests {
             ("geheim", "does not begin with postgres://"),
             ("postgres://me:geheim@h:99999/led", "port"),
             ("postgres://me:geheim@h/", "names no database"),
-            ("postgres://me@h/led?pasword=geheim", "\"pasword\""),
-            ("postgres://me:geheim@h/led?sslmode=maybe", "cannot be read"),
+            ("postgres://me@h/led?pasword=geheim", "parameter 1 behind"),
+            ("postgres://me@h/led?port=1&geheim", "parameter 2 behind"),
+            ("postgres://me:geheim@h/led?sslmode=maybe", "an sslmode that is not known"),
+            ("postgres://me@h/led?sslmode=geheim", "an sslmode that is not known"),
+            // A password that is not percent-encoded, on either side of the character that ends it.
+            ("postgres://me:geheim?geheim@h/led", "%3F for ?"),
+            ("postgres://me:geheim#geheim@h/led", "%23 for #"),
+            ("postgres://me:geheim/geheim@h/led", "%2F for /"),
+            ("postgres://me:4242/geheim@h/led", "%2F for /"),
+            ("postgres://me:geheim?geheim&h/led", "parameter 1 behind"),
         ] {
             let error = text.parse::<LedgerAt>().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -57,6 +57,15 @@ impl PartialEq for OwnClaim {
     }
 }
 
+impl OwnClaim {
+    /// Whether a study file could have this claim: claims come from manifests, too.
+    pub fn check(&self) -> Result<(), String> {
+        check_id(&self.id).map_err(|problem| format!("its id {problem}"))?;
+        check_expression(&self.holds).map_err(|problem| format!("holds {problem}"))?;
+        check_expression(&self.budget).map_err(|problem| format!("budget {problem}"))
+    }
+}
+
 /// Reads every `[[claim]]`.
 pub(super) fn own(item: &Item<'_>) -> Result<Vec<OwnClaim>, FileError> {
     if !matches!(item.node.value, Value::List(_)) {
@@ -95,11 +104,9 @@ fn one(section: &Section<'_>) -> Result<OwnClaim, FileError> {
 
 fn own_id<'a>(id: &Item<'a>) -> Result<&'a str, FileError> {
     let text = id.text()?;
-    let valid = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
-    if text.is_empty() || text.len() > 100 || !text.chars().all(valid) {
-        let valid = "valid are letters, digits, and - _ . / +, as in \"mine.cumulative\"";
-        return Err(id.refuse("is not a name", valid));
-    }
+    check_id(text).map_err(|problem| {
+        id.refuse(problem, "valid are letters, digits, and - _ . / +, as in \"mine.cumulative\"")
+    })?;
     if claims::find(text).is_some() {
         let valid = format!("choose another, such as \"mine.{text}\"");
         return Err(id.refuse("is a claim of the registry", valid));
@@ -107,19 +114,29 @@ fn own_id<'a>(id: &Item<'a>) -> Result<&'a str, FileError> {
     Ok(text)
 }
 
+fn check_id(text: &str) -> Result<(), &'static str> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
+    let is_name = !text.is_empty() && text.len() <= 100 && text.chars().all(valid);
+    if is_name { Ok(()) } else { Err("is not a name") }
+}
+
 fn expression<'a>(item: &Item<'a>) -> Result<&'a str, FileError> {
     let text = item.text()?;
-    if text.trim().is_empty() {
-        return Err(item.refuse("is empty", "give an expression over record columns"));
-    }
-    let length = terms(text);
-    if length > MOST_TERMS {
-        let reason = format!("has {length} words and symbols");
-        return Err(
-            item.refuse(reason, format!("valid are at most {MOST_TERMS}; make it several claims"))
-        );
-    }
+    check_expression(text).map_err(|problem| {
+        let most = format!("valid are at most {MOST_TERMS}; make it several claims");
+        let empty = text.trim().is_empty();
+        item.refuse(problem, if empty { "give an expression over record columns" } else { &most })
+    })?;
     Ok(text)
+}
+
+/// Refuses an expression that is empty, or too long to be parsed and evaluated, wherever it comes from.
+pub fn check_expression(text: &str) -> Result<(), String> {
+    match terms(text) {
+        0 => Err("is empty".to_owned()),
+        terms if terms > MOST_TERMS => Err(format!("has {terms} words and symbols")),
+        _ => Ok(()),
+    }
 }
 
 /// The longest expression, in words and symbols. It is evaluated recursively, `a AND b AND c` as deep as

@@ -10,7 +10,7 @@ use super::tree::{Table, Value, dotted};
 use crate::cell::{MILLION, PolicyConstants};
 
 /// The longest horizon: an estimator keeps a triangle of T x T numbers, 17 GiB at this T.
-pub(super) const LONGEST: u64 = 1 << 16;
+pub(crate) const LONGEST: u64 = 1 << 16;
 
 /// The largest N: records hold it as a signed number, and f64 holds it exactly.
 const MOST_FUNCTIONS: u64 = 1 << 53;

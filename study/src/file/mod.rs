@@ -19,12 +19,13 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use claim::{OwnClaim, Quantifier};
+pub use claim::{OwnClaim, Quantifier, check_expression};
 pub use error::{FileError, nearest};
 pub use grid::Grid;
-pub(crate) use grid::trains;
+pub(crate) use grid::{LONGEST, trains};
 pub(crate) use prior::MOST_PRIORS;
 pub use prior::{PlannedPrior, Scalar};
+pub(crate) use settings::{ALPHAS, MOST_REPLICATES};
 pub use settings::{Detail, Replicates, is_name};
 pub use template::template;
 

@@ -12,13 +12,13 @@ pub(super) const MOST: u64 = i64::MAX as u64;
 pub(super) const ALPHA: f64 = 0.05;
 
 /// Valid levels. The e-value at which a family is decided, 2 * rows/alpha, has to be a number.
-pub(super) const ALPHAS: std::ops::Range<f64> = 1e-20..0.5;
+pub(crate) const ALPHAS: std::ops::Range<f64> = 1e-20..0.5;
 
 /// What e-values are tuned to where the study says nothing.
 pub(super) const N_OPT: f64 = 2000.0;
 
 /// The most replicates, so that sums over cells stay exact.
-const MOST_REPLICATES: u64 = 1 << 53;
+pub(crate) const MOST_REPLICATES: u64 = 1 << 53;
 
 /// What is kept of the trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,15 @@
 //! Every state between two steps of a swap, for writers that are interrupted and for readers beside it.
 
+use std::fs::TryLockError;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use study::{Study, StudyId};
 
 use super::*;
-use crate::dataset::{self, Dataset, Mismatch, Reader};
+use crate::dataset::{self, Dataset, Mismatch, Patience, Reader};
 use crate::fixture::{self, contents, sealing};
 use crate::manifest::tests::manifest;
 use crate::manifest::{FileEntry, NAME};
@@ -21,7 +23,8 @@ fn records(name: &str) -> String {
 /// A dataset of two files, one of the records, each holding the dataset's name.
 fn write(folder: &Path, name: &str, other: &str) {
     fs::create_dir_all(folder.join(RECORDS)).unwrap();
-    let file = |name: String| FileEntry { name, bytes: 0, blake3: String::new() };
+    let bytes = name.len() as u64;
+    let file = |name: String| FileEntry { name, bytes, blake3: String::new() };
     let files = [records(name), other.to_owned()].map(file);
     for FileEntry { name: file, .. } in &files {
         fs::write(folder.join(file), name).unwrap();
@@ -29,6 +32,13 @@ fn write(folder: &Path, name: &str, other: &str) {
     fs::write(folder.join(STUDY), name).unwrap();
     let manifest = Manifest { name: name.into(), files: files.into(), ..manifest() };
     fs::write(folder.join(NAME), manifest.text()).unwrap();
+}
+
+/// What swaps leave in a folder.
+fn leftovers(out: &Path) -> Vec<String> {
+    let names = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("sealing")).collect()
 }
 
 fn assert_holds(out: &Path, name: &str, other: &str) {
@@ -41,8 +51,7 @@ fn assert_holds(out: &Path, name: &str, other: &str) {
     for file in [STUDY, other] {
         assert_eq!(fs::read_to_string(out.join(file)).unwrap(), name);
     }
-    let folders = [STAGED, REPLACING, REPLACED].map(|name| out.join(name).exists());
-    assert_eq!(folders, [false; 3]);
+    assert_eq!(leftovers(out), [] as [String; 0]);
 }
 
 /// The steps of a whole swap are `decide` and, once those are done, `install`.
@@ -96,7 +105,7 @@ fn a_crash_during_recovery_is_recovered_from() {
         write(out, "old", "counts.parquet");
         write(&out.join(STAGED), "newer", "priors.json");
         // The old records are aside, the new ones not in place; then another crash.
-        perform(out, decide(out, &out.join(STAGED)).len() + 2);
+        perform(out, decide(out, &out.join(STAGED)).len() + 1);
         install(out).unwrap().iter().take(crash).for_each(|step| step.perform().unwrap());
         recover(out).unwrap();
         assert_holds(out, "newer", "priors.json");
@@ -132,6 +141,83 @@ fn whoever_hung_while_another_sealed_has_nothing_to_put_in_place() {
     let hung = Staging { out: out.to_owned(), folder: out.join("sealing.tmp-gone") };
     assert!(hung.publish().is_err());
     assert_holds(out, "newer", "priors.json");
+}
+
+fn no_locks(_: &File) -> Result<(), TryLockError> {
+    Err(TryLockError::Error(Errno::NOLCK.into()))
+}
+
+/// Without locks, two writers finish the same swap, and each may stop for any time at any step.
+#[test]
+fn two_that_finish_a_swap_without_locks_lose_nothing() {
+    let steps = |out: &Path| install(out).unwrap();
+    let most = 14;
+    for (first, second) in (0..most).flat_map(|first| (0..most).map(move |second| (first, second)))
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path();
+        write(out, "old", "counts.parquet");
+        write(&out.join(REPLACING), "newer", "priors.json");
+        let (one, other) = (steps(out), steps(out));
+        assert!(one.len() < most);
+        let (first, second) = (first.min(one.len()), second.min(other.len()));
+        let all = one[..first].iter().chain(&other[..second]);
+        for step in all.chain(&one[first..]).chain(&other[second..]) {
+            step.perform().unwrap();
+        }
+        assert_holds(out, "newer", "priors.json");
+    }
+}
+
+/// Whoever sets old records aside may find that they were the new ones, which are then put back.
+#[test]
+fn records_that_another_put_in_place_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    write(out, "old", "counts.parquet");
+    write(&out.join(REPLACING), "newer", "priors.json");
+    let steps = install(out).unwrap();
+    let Step::Replace(late) = &steps[1] else { panic!("{steps:?}") };
+    let late = Records { aside: out.join(format!("{REPLACED}-late")), ..late.clone() };
+    steps[..2].iter().for_each(|step| step.perform().unwrap());
+    // Between looking whether there are new records and moving the old ones.
+    fs::rename(&late.place, &late.aside).unwrap();
+    steps[2..].iter().for_each(|step| step.perform().unwrap());
+    assert!(late.aside.exists(), "what the manifest lists is not deleted");
+    late.replace().unwrap();
+    remove_asides(out).unwrap();
+    assert_holds(out, "newer", "priors.json");
+}
+
+#[test]
+fn without_locks_only_those_who_seal_finish_a_swap() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    write(out, "old", "counts.parquet");
+    write(&out.join(REPLACING), "newer", "priors.json");
+    let before = snapshot(out);
+    let lock = Lock::within(out, Duration::ZERO, no_locks).unwrap();
+    fs::remove_file(out.join(".lock")).unwrap();
+    assert!(snapshot(out) == before, "taking the lock moved something");
+    let staging = Staging::create(&lock).unwrap();
+    assert_eq!(Manifest::read(out).unwrap().name, "newer");
+    write(&staging.folder, "third", "codebook.csv");
+    staging.publish_with(&lock).unwrap();
+    assert_holds(out, "third", "codebook.csv");
+}
+
+#[test]
+fn whoever_was_overtaken_hears_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path();
+    let cells = fixture::cells(4);
+    let priors = [fixture::prior(0, 5, 1)];
+    let records = fixture::records(&cells);
+    let batches = fixture::batches(&records, 10).inspect(|_| {
+        drop(Staging::create(&Lock::take(out).unwrap()).unwrap());
+    });
+    let error = seal(&sealing(&cells, &priors, out), batches, None).unwrap_err().to_string();
+    assert!(error.contains("another process has begun to seal"), "{error}");
 }
 
 #[test]
@@ -214,24 +300,26 @@ impl Pair {
     }
 }
 
+const IMPATIENT: Patience = Patience { waiting: Duration::from_millis(50), readings: 3 };
+
 /// What each way to read a folder finds: how many replicates each cell has, or that it is being replaced.
 fn read(out: &Path) -> Vec<Result<u64, dataset::Error>> {
     let records = || -> Result<u64, dataset::Error> {
-        let mut reader = Reader::open(out)?;
+        let mut reader = Reader::open_within(IMPATIENT, out)?;
         let promised = reader.manifest().records;
         let found = reader.try_fold(0, |sum, batch| Ok::<_, dataset::Error>(sum + batch?.len()))?;
         assert_eq!(found as u64, promised);
         Ok(promised / 9)
     };
     let counts = || -> Result<u64, dataset::Error> {
-        let mut counts = dataset::counts(out)?.unwrap();
+        let mut counts = dataset::counts_within(IMPATIENT, out)?.unwrap();
         Ok(counts.next().unwrap().unwrap().trials)
     };
     vec![
-        Dataset::open(out).map(|dataset| dataset.cells[0].replicates),
+        Dataset::open_within(IMPATIENT, out).map(|dataset| dataset.cells[0].replicates),
         records(),
         counts(),
-        dataset::verify(out).map(|manifest| manifest.records / 9),
+        dataset::verify_within(IMPATIENT, out).map(|manifest| manifest.records / 9),
     ]
 }
 
@@ -347,7 +435,5 @@ fn two_that_seal_at_once_leave_a_whole_dataset() {
     });
     assert!(published.into_inner() > 0);
     dataset::verify(out).unwrap();
-    let left = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().file_name());
-    let left = left.filter(|name| name.to_string_lossy().starts_with("sealing"));
-    assert_eq!(left.count(), 0);
+    assert_eq!(leftovers(out), [] as [String; 0]);
 }

@@ -14,7 +14,7 @@ use analysis::seal::{Lock, Staging};
 use analysis::{Manifest, PriorSummary};
 use anyhow::{Context, bail};
 use coordinator::server::{Datasets, Definition, Handle, Results};
-use coordinator::store::dataset::{self, Stored};
+use coordinator::store::dataset::{self, Entry, Stored};
 use coordinator::store::{Bucket, RecordsAt};
 use proto::convert::study_id;
 use proto::v1::StudyState;
@@ -83,7 +83,8 @@ impl Datasets for Sealed {
                 if let Some(store) = &self.store {
                     delete_stored(store, study).await?;
                 }
-                delete_folders(&self.studies, study)
+                let studies = self.studies.clone();
+                blocking(move || delete_folders(&studies, study)).await
             };
             removed.await.map_err(|error: anyhow::Error| format!("{error:#}"))
         })
@@ -144,14 +145,15 @@ impl Sealed {
     }
 
     async fn seal(&self, handle: &Handle, study: StudyId) -> anyhow::Result<()> {
+        let lock = self.lock(study);
+        let _held = lock.lock().await;
+        // Looked for under the lock: whoever deletes a study with its dataset holds it until both are gone.
         let definition = handle.definition(study).await.context("the study is gone")?;
         let results = sealing::results(handle, study).await?;
         let plan = Arc::clone(&results.plan);
         if definition.plan()?.revision() != plan.revision() {
             bail!("the study has just grown");
         }
-        let lock = self.lock(study);
-        let _held = lock.lock().await;
         let (out, place) = (self.out(study, &plan.study.name), self.place(study, &plan.study.name));
         let stored = match &place {
             Some(place) => dataset::look(place).await?,
@@ -168,7 +170,7 @@ impl Sealed {
         absent(std::fs::remove_file(out.join(VERSION)))?;
         let text = definition.text.clone();
         let planned = Arc::clone(&plan);
-        let priors = tokio::task::spawn_blocking(move || priors(definition, &planned)).await??;
+        let priors = blocking(move || priors(definition, &planned)).await?;
         let manifest = sealing::dataset(handle, results, &text, priors, &out).await?;
         if let Some(place) = &place {
             let put = dataset::publish(&out, place, stored.as_ref()).await?;
@@ -183,7 +185,7 @@ impl Sealed {
 
 /// The manifest of what is in the store, if nothing has to be added to it.
 async fn whole(stored: &Stored, results: &Results, text: &str) -> anyhow::Result<Option<Manifest>> {
-    let file = stored.index().0.iter().find(|file| file.name == "study.toml");
+    let file = stored.index().files().find(|file| file.name == "study.toml");
     if file.is_none_or(|file| file.digest != blake3::hash(text.as_bytes())) {
         return Ok(None);
     }
@@ -198,12 +200,21 @@ async fn fetch(stored: &Stored, out: &Path) -> anyhow::Result<()> {
     if std::fs::read_to_string(out.join(VERSION)).is_ok_and(|held| held == version) {
         return Ok(());
     }
-    let staging = Staging::create(&Lock::take(out)?)?;
+    let folder = out.to_path_buf();
+    let staging = blocking(move || Ok(Staging::create(&Lock::take(&folder)?)?)).await?;
     disk::require(out, stored.index().bytes())?;
-    stored.fetch(&stored.index().0, &staging.path("")).await?;
+    let files: Vec<Entry> = stored.index().files().cloned().collect();
+    stored.fetch(&files, &staging.path("")).await?;
     absent(std::fs::remove_file(out.join(VERSION)))?;
-    staging.publish()?;
+    blocking(move || Ok(staging.publish()?)).await?;
     Ok(std::fs::write(out.join(VERSION), version)?)
+}
+
+/// Does what may take long, such as waiting for a folder's lock, beside the threads that serve others.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> anyhow::Result<T> {
+    tokio::task::spawn_blocking(work).await.context("it stopped")?
 }
 
 /// What is not there need not be removed.

@@ -176,6 +176,14 @@ impl Submit {
         if let Some(url) = &self.ledger {
             ledger::from_argument(url)?;
         }
+        if self.more.iter().any(|option| ledger::is_in(option)) {
+            bail!(BadInput(format!(
+                "--sbatch has the address of a ledger with its password, and everyone on this machine can read command \
+                 lines: set {} in the environment that you submit from, which jobs get, or keep the password in \
+                 ~/.pgpass; change the password if others use this machine",
+                ledger::VARIABLE
+            )));
+        }
         // Jobs have the environment of whoever submits them.
         let given = self.ledger.is_some() || std::env::var_os(ledger::VARIABLE).is_some();
         let shared = coordinator::store::shared(out);

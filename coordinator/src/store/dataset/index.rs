@@ -28,9 +28,14 @@ impl Index {
         blake3::hash(self.lines("").as_bytes()).to_hex()[..DIGITS].to_owned()
     }
 
-    /// Bytes of all files.
+    /// The files of the dataset itself.
+    pub fn files(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter().filter(|entry| is_file(&entry.name))
+    }
+
+    /// Bytes of these.
     pub fn bytes(&self) -> u64 {
-        self.0.iter().map(|entry| entry.bytes).sum()
+        self.files().map(|entry| entry.bytes).sum()
     }
 
     /// What is kept: names are below the version.
@@ -59,7 +64,17 @@ fn entry(line: &str) -> Option<Entry> {
     let (bytes, path) = rest.split_once(' ')?;
     let (_, name) = path.split_once('/')?;
     let (digest, bytes) = (digest.parse().ok()?, bytes.parse().ok()?);
-    is_file(name).then(|| Entry { digest, bytes, name: name.to_owned() })
+    let is_known = is_file(name) || is_analysis(name);
+    is_known.then(|| Entry { digest, bytes, name: name.to_owned() })
+}
+
+/// Whether this is a file of an analysis. Versions before schema 2 put those, too, where a folder had them; they
+/// count for the index's version and are never read.
+fn is_analysis(name: &str) -> bool {
+    let inner = name.strip_prefix("tables/").or_else(|| name.strip_prefix("figures/"));
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    inner.is_some_and(|name| !name.is_empty() && name.bytes().all(plain))
+        || ["verdicts.json", "report.html", "recheck.py"].contains(&name)
 }
 
 #[cfg(test)]
@@ -84,6 +99,16 @@ mod tests {
             assert_eq!(Index::parse(&text[..end]), None, "{end}");
         }
         assert_eq!(Index::parse(&text.replace(" 7 ", " 8 ")), None);
+    }
+
+    #[test]
+    fn files_of_an_analysis_are_known_and_not_read() {
+        let old = index(&["verdicts.json", "tables/a.csv", "study.toml", "manifest.json"]);
+        assert_eq!(Index::parse(&old.text()), Some(old.clone()));
+        let read: Vec<&str> = old.files().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(read, ["study.toml", "manifest.json"]);
+        assert_eq!(old.bytes(), 14);
+        assert_eq!(Index::parse(&index(&["tables/../x"]).text()), None);
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Stored {
     /// The files that a folder does not have as they are here.
     pub async fn missing(&self, folder: &FilePath) -> Vec<Entry> {
         let mut missing = Vec::new();
-        for entry in &self.index.0 {
+        for entry in self.index.files() {
             let found = digest(&folder.join(&entry.name)).await;
             if !matches!(found, Ok(found) if found == (entry.digest, entry.bytes)) {
                 missing.push(entry.clone());
