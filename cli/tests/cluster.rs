@@ -203,8 +203,11 @@ fn a_stalled_worker_that_comes_back_changes_nothing() {
     service.submit(&bench, "study.toml");
     let stalled = service.worker(&bench, "stalled", &[]);
     service.wait_for_trials(&bench, "long", 200);
-    // Between two shards it may hold nothing: then it is stopped once more, a moment later.
+    // Between two shards, or while it joins again, it holds nothing: then it is stopped once more, after another time.
+    let mut pause = 0;
     until("it is stopped with a lease that expires", || {
+        std::thread::sleep(Duration::from_millis(pause));
+        pause = (pause + 37) % 250;
         stalled.signal(Signal::STOP);
         std::thread::sleep(Duration::from_millis(1600));
         let expired = service.metric("regretta_worker_deaths_total") > 0;

@@ -257,7 +257,9 @@ impl Reception {
                 }
             }
         }
-        Err(Status::aborted("this worker has opened another record stream, or registered anew"))
+        Err(Status::aborted(
+            "this record stream was ended: its worker sent no heartbeat in time, opened another stream or registered anew",
+        ))
     }
 
     async fn call(&self, call: Call) -> Result<(), Status> {

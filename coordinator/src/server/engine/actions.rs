@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinError;
 
 use super::{Done, Engine};
-use crate::core::{Command, Event, Grant, LeaseEpoch, ShardCommit, WorkerId};
+use crate::core::{Command, Event, Grant, LeaseEpoch, Refusal, ShardCommit, WorkerId};
 use crate::server::inflow::{Received, Terms};
 use crate::server::outcome::Outcome;
 use crate::store::{self, Check, Death, ShardRow};
@@ -34,7 +34,12 @@ impl Engine {
             }
             Command::Forget { epoch } => self.end(epoch),
             Command::Reject { worker, epoch, reason } => {
-                tracing::warn!(%worker, lease = %epoch, %reason, "a shard was refused");
+                match reason {
+                    Refusal::Malformed(_) | Refusal::CommitFailed(_) => {
+                        tracing::warn!(%worker, lease = %epoch, %reason, "a shard was refused");
+                    }
+                    _ => tracing::debug!(%worker, lease = %epoch, %reason, "a shard is not needed"),
+                }
                 self.retire(worker, epoch, &reason.to_string());
             }
             Command::Revoke { worker, epoch, reason } => {
