@@ -173,7 +173,7 @@ pub(crate) fn sealing<'a>(
             alpha: 0.05,
             evidence: 180.0,
             n_opt: 2000.0,
-            digest: Default::default(),
+            digest: study::family::FamilyDigest::default(),
         },
         claims: None,
         earlier: &[],

@@ -170,7 +170,7 @@ async fn find(place: &Bucket) -> anyhow::Result<Stored> {
 /// A dataset whose folder was copied: its manifest says what has to be there.
 async fn copied(place: &Bucket, text: &[u8]) -> anyhow::Result<Stored> {
     let at = place.join(MANIFEST).to_string();
-    let manifest = Manifest::parse(text, at.into()).map_err(unusable)?;
+    let manifest = Manifest::parse(text, at.into()).map_err(|error| unusable(&error))?;
     let whole = |name: &str, bytes: &[u8]| Entry {
         digest: blake3::hash(bytes),
         bytes: bytes.len() as u64,
@@ -197,10 +197,10 @@ async fn copied(place: &Bucket, text: &[u8]) -> anyhow::Result<Stored> {
 
 /// The manifest of a dataset's folder.
 pub(crate) fn manifest(folder: &Path) -> anyhow::Result<Manifest> {
-    Manifest::read(folder).map_err(unusable)
+    Manifest::read(folder).map_err(|error| unusable(&error))
 }
 
-fn unusable(error: manifest::Error) -> anyhow::Error {
+fn unusable(error: &manifest::Error) -> anyhow::Error {
     if error.is_mismatch() {
         CheckFailed(error.to_string()).into()
     } else {

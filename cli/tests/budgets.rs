@@ -1,5 +1,7 @@
 //! Studies that a coordinator has no memory for.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 #[path = "common/service.rs"]
 mod service;

@@ -208,7 +208,7 @@ fn a_change_between_two_runs_of_which_the_first_was_killed_is_recorded() {
     let manifest = json(&bench, "out/manifest.json");
     let replicates = manifest["earlier_families"][0]["replicates"].as_object().unwrap().clone();
     assert!(!replicates.is_empty());
-    for row in of(&verdicts(&bench), "mine.bound")[0].iter() {
+    for row in &of(&verdicts(&bench), "mine.bound")[0] {
         let existed = replicates.get(row["cell"].as_str().unwrap());
         let existed = existed.and_then(Value::as_u64).unwrap_or(0);
         assert_eq!(row["replicates"], Value::from(vec![existed, 4000]), "{row}");
@@ -294,7 +294,7 @@ fn rows_that_are_taken_away_keep_their_share_of_the_level() {
     let tempting = claims.iter().find(|claim| {
         let rows = rows_of(&before, claim);
         let tested = rows.iter().filter(|row| row["verdict"] != "not-applicable").count();
-        let alone = (tested as f64 / 0.025).ln();
+        let alone = libm::log(tested as f64 / 0.025);
         rows.iter()
             .any(|row| row["verdict"] == "undecided" && row["log_e_confirm"].as_f64() > Some(alone))
     });

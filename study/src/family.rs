@@ -30,7 +30,6 @@ impl FamilyDigest {
         *self != Self::default()
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     fn is_unknown(&self) -> bool {
         !self.is_known()
     }
@@ -446,6 +445,8 @@ impl Preview {
 
 #[cfg(test)]
 mod tests {
+    use std::slice::from_ref;
+
     use super::*;
     use crate::prior::Files;
 
@@ -529,20 +530,20 @@ budget = "delta"
             |sealed: &[EarlierFamily], last: &EarlierFamily, known: &[EarlierFamily], plan| {
                 continued(sealed.to_vec(), last.clone(), known, &now(plan))
             };
+        let (was_alone, fewer) = ([was.clone()], EarlierFamily::new(&one, drawn(&one, 3)));
         // Nothing changed; the ledger saw the change; it saw two; it saw none of them.
         assert_eq!(kept(&[], &was, &[], &one), []);
-        assert_eq!(kept(&[], &was, &[was.clone()], &two), [was.clone()]);
+        assert_eq!(kept(&[], &was, &was_alone, &two), was_alone);
         let both = [was.clone(), is.clone()];
         assert_eq!(kept(&[], &was, &both, &one), both);
         assert_eq!(kept(&both[..1], &is, &both, &one), both);
-        assert_eq!(kept(&[], &was, &[], &two), [was.clone()]);
+        assert_eq!(kept(&[], &was, &[], &two), was_alone);
         assert_eq!(kept(&both[..1], &is, &[], &one), both);
-        assert_eq!(kept(&both[..1], &is, &[is.clone()], &one), both);
-        assert_eq!(kept(&both, &was, &[is.clone()], &one), both);
+        assert_eq!(kept(&both[..1], &is, from_ref(&is), &one), both);
+        assert_eq!(kept(&both, &was, from_ref(&is), &one), both);
         // Nor a replicate: a ledger that was rebuilt may know of fewer.
-        let fewer = EarlierFamily::new(&one, drawn(&one, 3));
-        assert_eq!(kept(&[], &was, &[fewer.clone()], &two), both[..1]);
-        assert_eq!(kept(&both[..1], &is, &[fewer], &two), both[..1]);
+        assert_eq!(kept(&[], &was, from_ref(&fewer), &two), both[..1]);
+        assert_eq!(kept(&both[..1], &is, from_ref(&fewer), &two), both[..1]);
     }
 
     #[test]

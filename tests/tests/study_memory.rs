@@ -2,6 +2,7 @@
 //!
 //! Each study comes in to a coordinator in a child of this test binary, so that what that grows by is its own.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;

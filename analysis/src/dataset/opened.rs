@@ -237,10 +237,10 @@ impl Dataset {
         let found = self.cells.iter().map(count).sum();
         if (found, study.alpha, study.n_opt) == (family.rows, family.alpha, family.n_opt) {
             let (found, expected) = (Claims::of(study).digest(), family.digest);
-            return match expected.is_known() && found != expected {
-                true => Err(Mismatch::OtherClaims { path, found, expected }.into()),
-                false => Ok(()),
-            };
+            if expected.is_known() && found != expected {
+                return Err(Mismatch::OtherClaims { path, found, expected }.into());
+            }
+            return Ok(());
         }
         let (expected, expected_alpha) = (family.rows, family.alpha);
         let alpha = study.alpha;

@@ -340,7 +340,7 @@ pub(crate) mod tests {
                 alpha: 0.05,
                 evidence: 60.0,
                 n_opt: 2000.0,
-                digest: Default::default(),
+                digest: study::family::FamilyDigest::default(),
             },
             claims: None,
             earlier_families: vec![],

@@ -22,13 +22,11 @@ fn on_stream(message: Message) -> v1::RecordStream {
 /// Some leases, or none; a registration that was given up is made anew.
 async fn leases(rogue: &mut Rogue, wanted: u32) -> Vec<Lease> {
     let request = v1::LeaseRequest { worker_id: rogue.id, wanted };
-    match rogue.client.lease(request).await {
-        Ok(reply) => reply.into_inner().leases,
-        Err(_) => {
-            reconnect(rogue).await;
-            Vec::new()
-        }
+    if let Ok(reply) = rogue.client.lease(request).await {
+        return reply.into_inner().leases;
     }
+    reconnect(rogue).await;
+    Vec::new()
 }
 
 /// Registers again and names the id that it had.

@@ -107,7 +107,7 @@ impl Study {
         let priors = prior::read(&top.need("prior", example)?, &grid::swept(&grid), expand)?;
         let (total, complete) = (priors.total, priors.complete);
         let own = top.get("claim").map(|item| claim::own(&item)).transpose()?.unwrap_or_default();
-        let real = priors.priors.iter().any(|p| p.spec.setting == Setting::Data);
+        let real = priors.planned.iter().any(|p| p.spec.setting == Setting::Data);
         let mut lines = priors.lines;
         let axes = grid::read(&grid, real)?;
         for section in [&study, &grid] {
@@ -127,7 +127,7 @@ impl Study {
             alpha: settings::alpha(&study)?,
             evidence: settings::evidence(&study)?,
             n_opt: settings::n_opt(&study)?,
-            priors: priors.priors,
+            priors: priors.planned,
             grid: axes,
             pi_gap: policy_number(&top, "pi_gap", PI_GAP, "PI's target is an upper bound of f")?,
             box_weight: policy_number(&top, "box_weight", BOX_WEIGHT, "it multiplies deviations")?,

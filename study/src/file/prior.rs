@@ -73,7 +73,7 @@ const MOST_CORNERS: usize = 64;
 
 /// Priors of the grid, and the line of every key that one can be refused for.
 pub(super) struct Priors {
-    pub(super) priors: Arc<[PlannedPrior]>,
+    pub(super) planned: Arc<[PlannedPrior]>,
     /// How many priors the grid has.
     pub(super) total: usize,
     /// Whether what was asked for is there: a grid with too many corners gives its first prior alone.
@@ -104,9 +104,9 @@ pub(super) fn read(
         Expand::All => (true, (0..total).collect()),
         Expand::Corners => corners(&sweeps).map_or((false, vec![0]), |corners| (true, corners)),
     };
-    let priors = indices.into_iter().map(|index| combination(prior.file, &base, &sweeps, index));
-    let priors = priors.collect::<Result<_, _>>()?;
-    Ok(Priors { priors, total, complete, lines })
+    let planned = indices.into_iter().map(|index| combination(prior.file, &base, &sweeps, index));
+    let planned = planned.collect::<Result<_, _>>()?;
+    Ok(Priors { planned, total, complete, lines })
 }
 
 /// The corners of the sweeps' product, as [`combination`] counts; `None` where there are too many.

@@ -301,6 +301,8 @@ impl World {
             | Command::RecordDeath { .. }
             | Command::CellClosed { .. } => {}
             Command::UnknownWorker { worker } => panic!("{worker} beats, and was forgotten"),
+            Command::NotHeld { worker, epoch } => panic!("{worker} does not hold {epoch}"),
+            Command::Forget { epoch } => panic!("nobody gave {epoch} back"),
             Command::Commit { epoch, shard } => {
                 self.writing.insert(epoch, shard);
                 let disk = Duration::from_millis(1)..Duration::from_millis(30);

@@ -101,7 +101,7 @@ fn create_private(folder: &Path) -> io::Result<()> {
 /// Refuses a folder that somebody else made, can write to or has linked to.
 fn check(folder: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(folder)?;
-    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0 {
+    if found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o777 == 0o700 {
         return Ok(());
     }
     let reason =

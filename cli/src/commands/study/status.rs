@@ -83,7 +83,8 @@ pub(super) fn print_status(status: &StudyStatus, json: bool) -> anyhow::Result<(
     }
     let left =
         shown.seconds_left.map_or_else(String::new, |s| format!(", {} left", text::duration(s)));
-    let notes: String = shown.notes.iter().map(|note| format!("note: {note}\n")).collect();
+    let notes =
+        shown.notes.iter().fold(String::new(), |notes, note| notes + "note: " + note + "\n");
     print(&format!(
         "{} ({}): {}{}{}\n{notes}{} workers, {:.0} trials/s{left}\n\n{table}",
         shown.name,
