@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use coordinator::server::Contents;
-use coordinator::store;
+use coordinator::store::{self, StoredShard, StoredStudy};
 use serde::Serialize;
-use study::family::Preview;
+use study::family::{self, Claims, EarlierFamily, Preview};
 use study::file::Study;
 use study::plan::Plan;
 
@@ -72,11 +72,54 @@ pub(crate) fn warning(change: &Preview) -> Option<String> {
     ))
 }
 
-/// Looks into a folder without changing it; refuses one that holds another study.
-pub(crate) fn look(out: &Path, plan: &Plan) -> anyhow::Result<Option<Existing>> {
+/// The families of claims that the ledger of a folder knows, for trials of this plan that come from elsewhere. Where the
+/// ledger has trials of other claims than the plan's, that change is to be recorded first.
+pub(crate) fn families(out: &Path, plan: &Plan) -> anyhow::Result<Vec<EarlierFamily>> {
+    let Some(peek) = peek(out)? else { return Ok(Vec::new()) };
+    let mut families = Vec::new();
+    for (stored, shards) in peek {
+        same_study(&stored, out, plan)?;
+        let last = Study::parse(&stored.file_name, &stored.text);
+        let tests = |study: &Study| (Claims::of(study).digest(), study.alpha, study.n_opt);
+        let is_same = last.is_ok_and(|last| tests(&last) == tests(&plan.study));
+        if !shards.is_empty() && !is_same {
+            return Err(BadInput(format!(
+                "{0} has trials of `regretta run` for other claims than those of the parts: record the change with \
+                 `regretta run STUDY.toml --out {0}`, which may be interrupted at once, or use another --out folder",
+                out.display()
+            ))
+            .into());
+        }
+        families = family::decode(&stored.earlier)?;
+    }
+    Ok(families)
+}
+
+fn peek(out: &Path) -> anyhow::Result<Option<Vec<(StoredStudy, Vec<StoredShard>)>>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the runtime")?;
-    let Some(peek) = runtime.block_on(store::peek(&ledger(out)))? else { return Ok(None) };
+    Ok(runtime.block_on(store::peek(&ledger(out)))?)
+}
+
+/// Refuses a ledger of another study.
+fn same_study(stored: &StoredStudy, out: &Path, plan: &Plan) -> anyhow::Result<()> {
+    if stored.id == plan.id {
+        return Ok(());
+    }
+    let held = Study::parse(&stored.file_name, &stored.text).map(|study| study.name);
+    Err(other_study(out, &held.unwrap_or_default(), &stored.id.to_string(), plan))
+}
+
+/// A folder is for one study.
+pub(crate) fn other_study(out: &Path, name: &str, id: &str, plan: &Plan) -> anyhow::Error {
+    let (folder, is, is_id) = (out.display(), &plan.study.name, plan.id);
+    let what = format!("{folder} holds study \"{name}\" ({id}), not \"{is}\" ({is_id})");
+    BadInput(format!("{what}: use another --out folder")).into()
+}
+
+/// Looks into a folder without changing it; refuses one that holds another study.
+pub(crate) fn look(out: &Path, plan: &Plan) -> anyhow::Result<Option<Existing>> {
+    let Some(peek) = peek(out)? else { return Ok(None) };
     let mut existing = Existing {
         trials_reused: 0,
         trials_recomputed: 0,
@@ -85,18 +128,7 @@ pub(crate) fn look(out: &Path, plan: &Plan) -> anyhow::Result<Option<Existing>> 
         change: Preview::default(),
     };
     for (stored, shards) in peek {
-        if stored.id != plan.id {
-            let held = Study::parse(&stored.file_name, &stored.text).map(|study| study.name);
-            return Err(BadInput(format!(
-                "{} holds study \"{}\" ({}), not \"{}\" ({}): use another --out folder",
-                out.display(),
-                held.unwrap_or_default(),
-                stored.id,
-                plan.study.name,
-                plan.id
-            ))
-            .into());
-        }
+        same_study(&stored, out, plan)?;
         if let Ok(last) = Study::parse(&stored.file_name, &stored.text) {
             let mut drawn = BTreeMap::<String, u64>::new();
             for shard in &shards {

@@ -1,24 +1,27 @@
 //! From a finished study's shards to its dataset.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use analysis::dataset::{Reader, Selection, Source, merge, select};
+use analysis::dataset::{self, Reader, Selection, Source, merge, select};
 use analysis::seal::{Detail as Recorded, Lock};
 use analysis::{CellDescription, Count, Manifest, PriorSummary, Rho, Scalar, Sealing, Shape};
 use anyhow::{Context, anyhow, bail};
 use coordinator::server::{CellResults, Handle, Results, Unsound};
 use coordinator::store::{Held, StoredShard};
 use study::family::{self, Claims, Family};
+use study::file::Study;
 use study::folder::{MANIFEST, STUDY};
-use study::plan::{Detail, Plan, PlannedPrior};
+use study::plan::{DatasetCell, Detail, NotGrown, Plan, PlannedPrior};
 use study::rows::rows;
-use study::{Batch, StudyId};
+use study::{Batch, CellId, StudyId};
 use worker::golden;
 use worker::problem::Problem;
 
-use crate::disk;
+use crate::exit::{BadInput, CheckFailed};
+use crate::{disk, existing, place};
 
 /// Seals a complete study into `out`, on top of what is sealed there already.
 pub(crate) async fn seal(
@@ -62,6 +65,10 @@ pub(crate) async fn dataset(
         if let Some(manifest) = sealed_already(&results, &text, &folder)? {
             return Ok(manifest);
         }
+        let gone = missing(&results, &folder)?;
+        if !gone.is_empty() {
+            return Err(Lost { plan: Arc::clone(&results.plan), shards: gone }.into());
+        }
         // A shard that should have records and has no batch at all is never read.
         let empty = |(_, shard): &(_, &StoredShard)| shard.batches() == 0 && shard.row.records > 0;
         let written = if results.live().any(|shard| empty(&shard)) {
@@ -74,11 +81,50 @@ pub(crate) async fn dataset(
             Ok(shards) if !shards.is_empty() => {
                 Lost { plan: Arc::clone(&results.plan), shards }.into()
             }
-            Ok(_) => error.unwrap_or_else(|| anyhow!("the records have changed meanwhile")),
+            Ok(_) => damaged(&results, &folder).unwrap_or_else(|| {
+                error.unwrap_or_else(|| anyhow!("the records have changed meanwhile"))
+            }),
             Err(unread) => error.unwrap_or_else(|| unread.into()),
         })
     });
     sealed.await.context("sealing stopped")?
+}
+
+/// Shards that were sealed and are not in the folder's dataset: it was deleted, or an older one was put in its place.
+fn missing(results: &Results, folder: &Path) -> anyhow::Result<Vec<Unsound>> {
+    if results.sealed().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let is_there = folder.join(MANIFEST).exists();
+    let cells = if is_there { place::manifest(folder)?.cells } else { Vec::new() };
+    let held: HashMap<&str, _> = cells.iter().map(|cell| (cell.cell.as_str(), cell)).collect();
+    let is_lost = |cell: CellId, shard: &StoredShard| {
+        let Some(held) = held.get(cell.to_string().as_str()) else { return true };
+        let planned = results.plan.cell(cell).map(|cell| &*cell.checkpoints);
+        held.replicates < shard.row.range.end || planned != Some(&held.checkpoints)
+    };
+    let lost = results.sealed().filter(|(cell, shard)| is_lost(*cell, shard));
+    let reason = "the dataset in which it was sealed does not have it any more";
+    let unsound = |(cell, shard): (CellId, &StoredShard)| Unsound {
+        cell,
+        range: shard.row.range.clone(),
+        reason: reason.to_owned(),
+    };
+    Ok(lost.map(unsound).collect())
+}
+
+/// What to do where the dataset that is to grow is not what was sealed.
+fn damaged(results: &Results, folder: &Path) -> Option<anyhow::Error> {
+    results.sealed().next()?;
+    let error = dataset::verify(folder).err()?;
+    let folder = folder.display();
+    Some(
+        CheckFailed(format!(
+            "the dataset that is to grow is damaged: {error}; put a sound copy of it into {folder}, or remove \
+             {folder}/{MANIFEST}, and its trials are computed anew"
+        ))
+        .into(),
+    )
 }
 
 /// The dataset of a folder, if it is that of the results, with the text of their study.
@@ -93,6 +139,31 @@ fn sealed_already(results: &Results, text: &str, out: &Path) -> anyhow::Result<O
     // What is not of the plan, such as a comment, may have changed.
     Lock::take(out)?.put(STUDY, text.as_bytes())?;
     Ok(Some(manifest))
+}
+
+/// Refuses a plan that would lose trials of the dataset in a folder; where there is none, or no folder, nothing is lost.
+pub(crate) fn keeps(plan: &Plan, out: &Path) -> anyhow::Result<()> {
+    if !out.join(MANIFEST).exists() {
+        return Ok(());
+    }
+    let manifest = place::manifest(out)?;
+    if manifest.study_digest != plan.id.hex() {
+        return Err(existing::other_study(out, &manifest.name, &manifest.study, plan));
+    }
+    let text = std::fs::read_to_string(out.join(STUDY)).unwrap_or_default();
+    keeps_all(plan, &manifest, &text).map_err(|error| BadInput(error.to_string()).into())
+}
+
+/// The same for a dataset with this manifest and study file.
+pub(crate) fn keeps_all(plan: &Plan, manifest: &Manifest, text: &str) -> Result<(), NotGrown> {
+    // A file that cannot be parsed says nothing; the cells are in the manifest.
+    let was = Study::parse(STUDY, text).ok();
+    let cells = manifest.cells.iter().filter_map(|cell| {
+        let (id, _) = cell.parse()?;
+        let (replicates, checkpoints) = (cell.replicates, cell.checkpoints.clone());
+        Some(DatasetCell { id, replicates, checkpoints })
+    });
+    plan.keeps(was.as_ref(), &cells.collect::<Vec<_>>())
 }
 
 /// Shards that are to be computed anew before a study can be sealed.
@@ -147,6 +218,8 @@ pub(crate) fn write(
     out: &Path,
 ) -> anyhow::Result<Manifest> {
     let plan = &results.plan;
+    // Refused before anything ran, too; here nothing may get past it.
+    keeps(plan, out)?;
     let batches =
         results.live().flat_map(|(_, shard)| (0..shard.batches()).map(move |at| (shard, at)));
     let live = batches.map(move |(shard, at)| read(shard, at));

@@ -194,6 +194,39 @@ fn a_deleted_study_leaves_its_dataset_unless_that_is_to_go_too() {
     assert_eq!(service.metric("regretta_trials_total"), 2 * 1500);
 }
 
+/// Its dataset stayed, and was said to.
+#[test]
+fn a_deleted_study_does_not_come_back_smaller() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    bench.write("smaller.toml", &STUDY.replace("N = [60, 200]", "N = [200]"));
+    let service = Service::start(&bench, &[]);
+    let _worker = service.worker(&bench, "one", &[]);
+    let id = service.submit(&bench, "study.toml");
+    let whole = service.result(&bench, "small", "out");
+    assert!(service.study(&bench, &["delete", "small"]).status.success());
+    let refused = service.study(&bench, &["submit", "smaller.toml"]);
+    assert!(!refused.status.success());
+    assert!(
+        stderr(&refused).contains("of the sealed dataset was in the plan"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(service.ask(&bench, &["list"]).as_array().unwrap().len(), 0);
+    let dataset = bench.path(&format!("service/studies/small-{id}"));
+    assert_eq!(digest(&dataset), whole);
+    // One that is lost while the ledger counts on it is computed anew, and says so.
+    service.submit(&bench, "study.toml");
+    assert_eq!(service.result(&bench, "small", "again"), whole);
+    std::fs::remove_dir_all(&dataset).unwrap();
+    bench.write("study.toml", &STUDY.replace("replicates = 300", "replicates = 400"));
+    let grown = self::whole(&bench, "study.toml");
+    service.submit(&bench, "study.toml");
+    assert_eq!(service.result(&bench, "small", "grown"), grown);
+    let notes = service.ask(&bench, &["status", "small"])["notes"].to_string();
+    assert!(notes.contains("computed anew"), "{notes}");
+}
+
 #[test]
 fn a_stalled_worker_that_comes_back_changes_nothing() {
     let bench = Bench::new();

@@ -514,3 +514,34 @@ fn a_budget_that_is_no_probability_is_refused_before_anything_runs() {
         assert!(output.status.success(), "{budget}: {}", stderr(&output));
     }
 }
+
+/// Trials that were run and never sealed were seen all the same.
+#[test]
+fn a_merge_knows_what_a_run_has_recorded() {
+    let bench = Bench::new();
+    let part = |study: &str, out: &str| {
+        let output = bench.output(&["run", study, "--part", "1/1", "--out", out, "--quiet"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    bench.write("s.toml", &study(400, "0.3"));
+    bench.run("s.toml", "out", &["--quiet"]);
+    for name in ["manifest.json", "verdicts.json"] {
+        std::fs::remove_file(bench.path("out").join(name)).unwrap();
+    }
+    bench.write("s.toml", &study(400, "1.0e6"));
+    part("s.toml", "out");
+    let refused = bench.output(&["merge", "out", "--out", "out"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("for other claims"), "{}", stderr(&refused));
+    bench.run("s.toml", "out", &["--quiet"]);
+    for name in ["manifest.json", "verdicts.json"] {
+        std::fs::remove_file(bench.path("out").join(name)).unwrap();
+    }
+    let merged = bench.output(&["merge", "out", "--out", "out", "--quiet"]);
+    assert!(merged.status.success(), "{}", stderr(&merged));
+    let rows = verdicts(&bench);
+    let [planned, exploratory, earlier] = of(&rows, "mine.bound");
+    assert!(planned.iter().all(|row| row["verdict"] == "undecided"), "{planned:?}");
+    assert!(exploratory.iter().any(|row| row["verdict"] == "confirmed"), "{exploratory:?}");
+    assert!(!refuted(&earlier).is_empty(), "{earlier:?}");
+}

@@ -342,4 +342,58 @@ fn only_regular_files_are_read() {
         assert_eq!(status.code(), Some(2), "{study}: {said}");
         assert!(said.contains("cannot read") && said.contains("give a regular file"), "{said}");
     }
+    fs::create_dir_all(bench.path("out/parts")).unwrap();
+    fs::rename(bench.path("pipe"), bench.path("out/parts/1-of-1.part")).unwrap();
+    let merge = bench.command(&["merge", "out", "--out", "merged"]);
+    let (status, said) = Process::start(merge).wait();
+    assert!(!status.success() && said.contains("give a regular file"), "{said}");
+}
+
+/// The ledger knows what was sealed, and the dataset is not there, or is an older one.
+#[test]
+fn a_sealed_dataset_that_is_gone_is_computed_anew() {
+    let bench = Bench::new();
+    let dataset = ["manifest.json", "records"];
+    let remove = || {
+        fs::remove_dir_all(bench.path("out/records")).unwrap();
+        fs::remove_file(bench.path("out/manifest.json")).unwrap();
+    };
+    bench.write("study.toml", STUDY);
+    bench.run("study.toml", "out", &["--quiet"]);
+    fs::create_dir(bench.path("older")).unwrap();
+    for name in dataset {
+        let [from, to] = [bench.path(&format!("out/{name}")), bench.path("older")];
+        assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+    }
+    // As it is, and grown.
+    for replicates in [300, 400] {
+        let text = STUDY.replace("replicates = 300", &format!("replicates = {replicates}"));
+        bench.write("study.toml", &text);
+        let whole = bench.run("study.toml", "whole", &["--quiet"]);
+        remove();
+        let said = resumes(&bench, "out", &whole);
+        assert!(said.contains("are computed anew"), "{said}");
+    }
+    // An older copy was put back.
+    remove();
+    for name in dataset {
+        fs::rename(bench.path(&format!("older/{name}")), bench.path(&format!("out/{name}")))
+            .unwrap();
+    }
+    let whole = bench.run("study.toml", "whole", &["--quiet"]);
+    resumes(&bench, "out", &whole);
+    // A damaged one is not built upon.
+    let records = bench.path("out/records/part-00000.parquet");
+    let file = OpenOptions::new().read(true).write(true).open(records).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 3000).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], 3000).unwrap();
+    bench.write("study.toml", &STUDY.replace("replicates = 300", "replicates = 500"));
+    let output = bench.output(&["run", "study.toml", "--out", "out"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("is damaged") && said.contains("remove out/manifest.json"), "{said}");
+    fs::remove_file(bench.path("out/manifest.json")).unwrap();
+    let whole = bench.run("study.toml", "whole", &["--quiet"]);
+    resumes(&bench, "out", &whole);
 }

@@ -156,3 +156,45 @@ fn parts_carry_the_files_of_their_study() {
     std::fs::remove_file(matrix).expect("the file is ours");
     assert_eq!(merged(&bench, &["parts"], "merged")["digest"], whole["digest"]);
 }
+
+/// Also where the ledger that knows of them is gone, and for parts of a study that was changed.
+#[test]
+fn sealed_trials_are_never_replaced_by_fewer() {
+    let bench = Bench::new();
+    bench.write("study.toml", STUDY);
+    let digest = |out: &str| {
+        let manifest = std::fs::read(bench.path(out).join("manifest.json")).expect("a manifest");
+        let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+        manifest["digest"].as_str().expect("a digest").to_owned()
+    };
+    bench.run("study.toml", "out", &["--quiet"]);
+    let whole = digest("out");
+    let smaller = [
+        ("N = [60, 200]", "N = [200]", "is not"),
+        ("replicates = 300", "replicates = 100", "study.replicates was 300 and is 100"),
+        ("replicates = 300", "replicates = { batch = 50, max = 300 }", "judged differently"),
+        ("T = [1, 5]", "T = [5]", "recorded at t = [1, 5]"),
+        ("seed = 7", "seed = 7\ndetail = \"summary\"", "cannot be mixed"),
+    ];
+    for (at, (from, to, why)) in smaller.iter().enumerate() {
+        let (study, parts) = (format!("{at}.toml"), format!("parts-{at}"));
+        bench.write(&study, &STUDY.replace(from, to));
+        part(&bench, &study, &parts, "1/1");
+        let error = refused(&bench, &["merge", &parts, "--out", "out"]);
+        assert!(error.contains(why), "{to}: {error}");
+        let error = refused(&bench, &["run", &study, "--out", "out", "--part", "1/1"]);
+        assert!(error.contains(why), "{to}: {error}");
+    }
+    std::fs::remove_dir_all(bench.path("out/.regretta")).expect("the ledger");
+    for (at, (_, to, why)) in smaller.iter().enumerate() {
+        let error = refused(&bench, &["run", &format!("{at}.toml"), "--out", "out"]);
+        assert!(error.contains(why), "{to}: {error}");
+    }
+    assert_eq!(digest("out"), whole);
+    bench.write("study.toml", &STUDY.replace("replicates = 300", "replicates = 400"));
+    bench.run("study.toml", "all", &["--quiet"]);
+    part(&bench, "study.toml", "parts", "1/1");
+    merged(&bench, &["parts"], "out");
+    assert_eq!(digest("out"), digest("all"));
+    assert_eq!(bench.run("study.toml", "out", &["--quiet"])["digest"], digest("all"));
+}

@@ -56,7 +56,7 @@ const PUBLISHED: (Duration, Duration) = (Duration::from_secs(300), Duration::fro
 
 /// The address that a coordinator published, if it has by now.
 pub(crate) fn published(file: &Path) -> Option<String> {
-    let address = std::fs::read_to_string(file).ok()?.trim().to_owned();
+    let address = String::from_utf8(study::folder::read(file).ok()?).ok()?.trim().to_owned();
     (!address.is_empty()).then_some(address)
 }
 

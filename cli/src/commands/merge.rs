@@ -8,8 +8,8 @@ use clap::Args;
 use crate::exit::BadInput;
 use crate::outcome::{self, Output};
 use crate::part::gather;
-use crate::place::{folder, manifest};
-use crate::sealing;
+use crate::place::folder;
+use crate::{existing, sealing};
 
 /// Put the parts of a study together
 ///
@@ -37,25 +37,12 @@ pub(crate) struct Arguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let began = Instant::now();
-    let gathered = gather(&arguments.parts)?;
+    let mut gathered = gather(&arguments.parts)?;
     let out = &arguments.out;
     std::fs::create_dir_all(out)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", out.display())))?;
-    let plan = &gathered.loaded.plan;
-    if out.join("manifest.json").exists() {
-        let held = manifest(out)?;
-        if held.study_digest != plan.id.hex() {
-            return Err(BadInput(format!(
-                "{} holds study \"{}\" ({}), not \"{}\" ({}): use another --out folder",
-                out.display(),
-                held.name,
-                held.study,
-                plan.study.name,
-                plan.id
-            ))
-            .into());
-        }
-    }
+    sealing::keeps(&gathered.loaded.plan, out)?;
+    gathered.results.earlier = existing::families(out, &gathered.loaded.plan)?;
     if !arguments.quiet {
         eprintln!("sealing {} parts ...", gathered.parts);
     }

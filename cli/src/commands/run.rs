@@ -151,12 +151,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let priors = priors(&loaded)?;
     if let Some(part) = arguments.part {
         let out = loaded.out(arguments.out.as_deref());
+        sealing::keeps(&loaded.plan, &out)?;
         let output = Output { quiet: arguments.quiet, json: arguments.json };
         return part::run(&loaded, part, &out, workers, &arguments.tuning.settings()?, output);
     }
     let out = loaded.out(arguments.out.as_deref());
     std::fs::create_dir_all(&out)
         .map_err(|error| BadInput(format!("cannot create {}: {error}", out.display())))?;
+    sealing::keeps(&loaded.plan, &out)?;
     // A folder that cannot be looked into is refused below, with its reason.
     let existing = existing::look(&out, &loaded.plan).ok().flatten();
     if let Some(warning) = existing.and_then(|existing| existing::warning(&existing.change)) {
@@ -269,6 +271,7 @@ impl Run<'_> {
         let study = match submitted {
             Ok(study) => study,
             Err(error) => {
+                drop(handle);
                 coordinator.stop(Duration::ZERO).await;
                 return Err(refused(error));
             }
@@ -457,6 +460,7 @@ fn refused(error: SubmitError) -> anyhow::Error {
         | SubmitError::LargeFile { .. } => BadInput(error.to_string()).into(),
         SubmitError::Store(_)
         | SubmitError::Spool(_)
+        | SubmitError::Dataset(_)
         | SubmitError::Deleting
         | SubmitError::Stopped => error.into(),
     }

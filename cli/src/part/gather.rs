@@ -79,7 +79,8 @@ impl Gathered {
             let file = match open.entry(place.segment) {
                 std::collections::hash_map::Entry::Occupied(held) => held.into_mut(),
                 std::collections::hash_map::Entry::Vacant(place) => place.insert(
-                    File::open(path).with_context(|| format!("cannot open {}", path.display()))?,
+                    study::folder::open(path)
+                        .with_context(|| format!("cannot open {}", path.display()))?,
                 ),
             };
             Ok(decode(shard.row.cell, &log::batch(file, path, place)?)?)

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use coordinator::store::Place;
 use serde::{Deserialize, Serialize};
+use study::folder::open;
 use worker::client::Computed;
 
 use crate::exit::BadInput;
@@ -146,7 +147,7 @@ impl Log {
 
 /// What a part's file holds.
 pub(super) fn read(path: &Path) -> anyhow::Result<(Head, Vec<Shard>)> {
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let file = open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let scanned = scan(&file, path)?;
     let head = scanned.head.ok_or_else(|| {
         BadInput(format!("{} holds nothing yet; run its part again", path.display()))
@@ -157,7 +158,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<(Head, Vec<Shard>)> {
 /// Whose part a file is, without its shards; `None` where it holds nothing yet.
 pub(super) fn head(path: &Path) -> anyhow::Result<Option<Head>> {
     let words = || format!("cannot read {}", path.display());
-    let mut reader = BufReader::new(File::open(path).with_context(words)?);
+    let mut reader = BufReader::new(open(path).with_context(words)?);
     let mut header = [0; HEADER.len()];
     if !fill(&mut reader, &mut header).with_context(words)? || header != HEADER {
         return Ok(None);

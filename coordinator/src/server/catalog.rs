@@ -418,6 +418,9 @@ pub enum SubmitError {
         /// Its id.
         id: StudyId,
     },
+    /// What is sealed of it cannot be looked at.
+    #[error("the dataset that is sealed of this study cannot be read: {0}")]
+    Dataset(String),
     /// It is being deleted.
     #[error("the study is being deleted; submit it again in a moment")]
     Deleting,

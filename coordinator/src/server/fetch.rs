@@ -11,6 +11,7 @@ use proto::limits::MAX_CHUNK_BYTES;
 use proto::v1::{FileChunk, ResultChunk};
 use study::StudyId;
 use study::folder::Moment;
+use study::plan::Plan;
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -18,6 +19,7 @@ use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
+use super::catalog::SubmitError;
 use crate::store::names;
 
 /// Downloads that are sent at a time; the next waits.
@@ -46,6 +48,11 @@ pub trait Datasets: Send + Sync {
     /// Makes the folder of a study have what was sealed last, where that is kept elsewhere; or says why
     /// it cannot.
     fn bring<'a>(&'a self, _study: StudyId, _name: &'a str) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Refuses a plan that would lose trials of the dataset that is sealed of its study.
+    fn keeps<'a>(&'a self, _plan: &'a Plan) -> BoxFuture<'a, Result<(), SubmitError>> {
         Box::pin(ready(Ok(())))
     }
 

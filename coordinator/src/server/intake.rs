@@ -21,6 +21,7 @@ use tokio::sync::{Mutex, mpsc};
 use super::SubmitError;
 use super::call::Call;
 use super::catalog::{Entry, NamedFile, Source};
+use super::fetch::Datasets;
 use super::memory::{self, file_memory};
 use super::spool::{Spool, Upload};
 use super::workers::ask;
@@ -31,6 +32,7 @@ pub(super) struct Intake {
     pub(super) calls: mpsc::Sender<Call>,
     pub(super) store: Arc<Store>,
     pub(super) spool: Spool,
+    pub(super) datasets: Arc<dyn Datasets>,
     /// Bytes that all studies may take.
     pub(super) memory: u64,
     /// The one that is planned.
@@ -110,6 +112,8 @@ impl Intake {
             Ok((upload, entry))
         })
         .await?;
+        // Of a study that was deleted, or lost with its ledger, a dataset may have stayed.
+        self.datasets.keeps(&entry.plan).await?;
         let study = entry.plan.id;
         let earlier = match before {
             Some(before) => self.earlier(before, &entry.plan).await?,

@@ -274,6 +274,7 @@ impl Coordinator {
             calls: calls.clone(),
             store: Arc::clone(&store),
             spool,
+            datasets: Arc::clone(&config.datasets),
             memory: config.study_memory,
             turn: Mutex::new(()),
         });

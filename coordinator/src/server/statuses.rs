@@ -419,6 +419,7 @@ mod tests {
             calls: calls.clone(),
             store: Arc::clone(&store),
             spool: Spool::open(dir.path()).unwrap(),
+            datasets: Arc::new(NoDatasets),
             memory: 0,
             turn: tokio::sync::Mutex::new(()),
         });

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{Detail, Plan, PlannedCell, Replicates};
+use crate::cell::CellId;
 use crate::file::Study;
 
 /// Why a plan is not an older one grown.
@@ -33,8 +34,52 @@ impl fmt::Display for NotGrown {
 
 const KEPT: &str = "what has run must stay in the plan";
 
+/// A cell of a sealed dataset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatasetCell {
+    /// The cell.
+    pub id: CellId,
+    /// How many of its trials are there.
+    pub replicates: u64,
+    /// Where each was recorded.
+    pub checkpoints: Vec<u32>,
+}
+
 pub(super) fn check(old: &Plan, new: &Plan) -> Result<(), NotGrown> {
-    let (was, is) = (&old.study, &new.study);
+    check_study(&old.study, &new.study)?;
+    let missing = old.cells.iter().find(|cell| !is_kept(cell.id, &cell.checkpoints, new));
+    missing.map_or(Ok(()), |cell| Err(explain(old, cell, new)))
+}
+
+pub(super) fn check_sealed(
+    was: Option<&Study>,
+    cells: &[DatasetCell],
+    new: &Plan,
+) -> Result<(), NotGrown> {
+    was.map_or(Ok(()), |was| check_study(was, &new.study))?;
+    for DatasetCell { id, replicates, checkpoints } in cells {
+        let refuse = |old: String, new: String| {
+            let key = format!("cell {id} of the sealed dataset");
+            Err(NotGrown { key, old, new, reason: KEPT })
+        };
+        let Some(cell) = new.cell(*id) else {
+            return refuse("in the plan".to_owned(), "not".to_owned());
+        };
+        if !is_kept(*id, checkpoints, new) {
+            return refuse(
+                format!("recorded at t = {}", numbers(checkpoints)),
+                format!("at t = {}", numbers(&cell.checkpoints)),
+            );
+        }
+        if *replicates > new.replicates.max() {
+            let most = new.replicates.max();
+            return refuse(format!("of {replicates} replicates"), format!("of at most {most}"));
+        }
+    }
+    Ok(())
+}
+
+fn check_study(was: &Study, is: &Study) -> Result<(), NotGrown> {
     let differ = |key: &str, was: String, is: String, reason: &'static str| {
         if was == is {
             return Ok(());
@@ -49,9 +94,7 @@ pub(super) fn check(old: &Plan, new: &Plan) -> Result<(), NotGrown> {
         let kept = "summaries and full records cannot be mixed";
         differ("study.detail", text(was.detail.name()), text(is.detail.name()), kept)?;
     }
-    replicates(old.replicates, new.replicates)?;
-    let missing = old.cells.iter().find(|cell| !is_kept(cell, new));
-    missing.map_or(Ok(()), |cell| Err(explain(old, cell, new)))
+    replicates(was.replicates, is.replicates)
 }
 
 fn replicates(old: Replicates, new: Replicates) -> Result<(), NotGrown> {
@@ -76,10 +119,17 @@ fn replicates(old: Replicates, new: Replicates) -> Result<(), NotGrown> {
 }
 
 /// Whether the newer plan has the cell, with all of its checkpoints.
-fn is_kept(cell: &PlannedCell, new: &Plan) -> bool {
-    new.cell(cell.id).is_some_and(|grown| {
-        cell.checkpoints.iter().all(|t| grown.checkpoints.binary_search(t).is_ok())
-    })
+fn is_kept(cell: CellId, checkpoints: &[u32], new: &Plan) -> bool {
+    new.cell(cell)
+        .is_some_and(|grown| checkpoints.iter().all(|t| grown.checkpoints.binary_search(t).is_ok()))
+}
+
+/// A list in short.
+fn numbers(list: &[u32]) -> String {
+    match list {
+        [first, .., last] if list.len() > 20 => format!("[{first}, .., {last}]"),
+        _ => format!("{list:?}"),
+    }
 }
 
 /// Which key a cell was lost by.
@@ -91,11 +141,7 @@ fn explain(old: &Plan, cell: &PlannedCell, new: &Plan) -> NotGrown {
         reason: KEPT,
     };
     if let Some(grown) = new.cell(cell.id) {
-        let list = |list: &[u32]| match list {
-            [first, .., last] if list.len() > 20 => format!("[{first}, .., {last}]"),
-            _ => format!("{list:?}"),
-        };
-        return kept("grid.T", list(&cell.checkpoints), list(&grown.checkpoints));
+        return kept("grid.T", numbers(&cell.checkpoints), numbers(&grown.checkpoints));
     }
     let (was, is) = (axes(&old.study), axes(&new.study));
     for ((key, was), (_, is)) in was.iter().zip(&is) {

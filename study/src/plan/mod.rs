@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 pub use crate::file::{Detail, PlannedPrior, Replicates, Scalar};
 pub use cells::MOST_CELLS;
-pub use growth::NotGrown;
+pub use growth::{DatasetCell, NotGrown};
 pub use size::Size;
 
 use crate::cell::{Cell, CellId};
@@ -159,6 +159,12 @@ impl Plan {
     /// what is new has to be computed.
     pub fn grows_from(&self, old: &Self) -> Result<(), NotGrown> {
         growth::check(old, self)
+    }
+
+    /// Whether a dataset of this study that is sealed already loses nothing in this plan: `was` is its study
+    /// file, as far as that can be read.
+    pub fn keeps(&self, was: Option<&Study>, sealed: &[DatasetCell]) -> Result<(), NotGrown> {
+        growth::check_sealed(was, sealed, self)
     }
 }
 

@@ -13,18 +13,19 @@ use std::time::Duration;
 use analysis::seal::{Lock, Staging};
 use analysis::{Manifest, PriorSummary};
 use anyhow::{Context, bail};
-use coordinator::server::{Datasets, Definition, Handle, Results};
+use coordinator::server::{Datasets, Definition, Handle, Results, SubmitError};
 use coordinator::store::dataset::{self, Entry, Stored};
 use coordinator::store::{Bucket, RecordsAt};
 use proto::convert::study_id;
 use proto::v1::StudyState;
 use study::StudyId;
+use study::folder::{MANIFEST, STUDY};
 use study::plan::Plan;
 use worker::problem::Problem;
 
 use crate::load::memory_limit;
 use crate::sealing::Lost;
-use crate::{disk, sealing};
+use crate::{disk, place, sealing};
 
 /// How long a study that could not be sealed waits for the next attempt.
 const RETRY: Duration = Duration::from_secs(30);
@@ -66,6 +67,18 @@ impl Datasets for Sealed {
                 fetch(&stored, &self.out(study, name)).await
             };
             brought.await.map_err(|error: anyhow::Error| format!("{error:#}"))
+        })
+    }
+
+    fn keeps<'a>(
+        &'a self,
+        plan: &'a Plan,
+    ) -> Pin<Box<dyn Future<Output = Result<(), SubmitError>> + Send + 'a>> {
+        Box::pin(async move {
+            let found = self.sealed_before(plan).await;
+            let found = found.map_err(|error| SubmitError::Dataset(format!("{error:#}")))?;
+            let Some((manifest, text)) = found else { return Ok(()) };
+            Ok(sealing::keeps_all(plan, &manifest, &text)?)
         })
     }
 
@@ -137,6 +150,22 @@ impl Sealed {
 
     fn place(&self, study: StudyId, name: &str) -> Option<Bucket> {
         Some(self.store.as_ref()?.join(&format!("datasets/{name}-{study}")))
+    }
+
+    /// The manifest and the study file of what is sealed of a study.
+    async fn sealed_before(&self, plan: &Plan) -> anyhow::Result<Option<(Manifest, String)>> {
+        if let Some(place) = self.place(plan.id, &plan.study.name) {
+            let Some(stored) = dataset::look(&place).await? else { return Ok(None) };
+            let manifest = Manifest::parse(&stored.read(MANIFEST).await?, MANIFEST.into())?;
+            let text = String::from_utf8_lossy(&stored.read(STUDY).await?).into_owned();
+            return Ok(Some((manifest, text)));
+        }
+        let Some(folder) = self.folder(plan.id) else { return Ok(None) };
+        blocking(move || {
+            let manifest = place::manifest(&folder)?;
+            Ok(Some((manifest, std::fs::read_to_string(folder.join(STUDY)).unwrap_or_default())))
+        })
+        .await
     }
 
     fn lock(&self, study: StudyId) -> Arc<tokio::sync::Mutex<()>> {
