@@ -63,7 +63,7 @@ class Faults(threading.Thread):
     def run(self) -> None:
         kinds: list[Callable[[], None]] = []
         try:
-            while time.monotonic() < self.until:
+            while time.monotonic() < self.until and not self.error:
                 kinds = kinds or self.random.sample(self.kinds(), len(self.kinds()))
                 while len(self.active) >= AT_ONCE:
                     time.sleep(0.1)
@@ -102,6 +102,7 @@ class Faults(threading.Thread):
                 work()
             except Exception as error:
                 self.error = f"{type(error).__name__}: {error}"
+                self.journal.say(f"no more faults: {self.error}")
 
         thread = threading.Thread(target=guarded, daemon=True)
         self.threads.append(thread)

@@ -52,7 +52,7 @@ class Disk:
     """A file system in a file, so that a full disk is a full disk, and one that fails has lost what was not synced."""
 
     def __init__(self, folder: Path, mebibytes: int):
-        self.image, self.mount = folder / "disk.img", folder / "shared"
+        self.folder, self.image, self.mount = folder, folder / "disk.img", folder / "shared"
         self.filler = self.mount / "filler"
         self.mebibytes = mebibytes
         self.lock = threading.Lock()  # nothing is frozen any more once it is unmounted for good
@@ -62,6 +62,10 @@ class Disk:
         with self.image.open("wb") as image:
             image.truncate(self.mebibytes * MEBIBYTE)
         self.mount.mkdir()
+        # `ip netns exec` gives every process a copy of all mounts. What is attached and detached below a shared mount
+        # is so in the copies, too; otherwise a file system that has failed would live on in them.
+        subprocess.run(["mount", "--bind", str(self.folder), str(self.folder)], check=True)
+        subprocess.run(["mount", "--make-shared", str(self.folder)], check=True)
         # Without room that is kept for root, which the coordinators may be.
         subprocess.run(["mkfs.ext4", "-q", "-m", "0", str(self.image)], check=True)
         self.attach()
@@ -69,6 +73,7 @@ class Disk:
 
     def attach(self) -> None:
         subprocess.run(["mount", "-o", "loop", str(self.image), str(self.mount)], check=True)
+        os.listdir(self.mount)  # fails where it is still the one that was shut down
 
     def detach(self) -> bool:
         """Succeeds once nobody has a file open."""
@@ -80,12 +85,16 @@ class Disk:
         self.thaw()
         for _ in range(50):
             if self.detach():
-                return
+                break
             time.sleep(0.2)
-        subprocess.run(["umount", "--lazy", str(self.mount)])
+        else:
+            subprocess.run(["umount", "--lazy", str(self.mount)])
+        subprocess.run(["umount", "--lazy", str(self.folder)])
 
     def fill(self) -> None:
         """Takes what is free, to the last byte."""
+        if not os.path.ismount(self.mount):  # or it would be the machine's own disk
+            raise RuntimeError(f"nothing is attached at {self.mount}")
         with self.filler.open("ab", buffering=0) as file:
             piece = 256 * MEBIBYTE
             while piece:

@@ -126,6 +126,7 @@ class Rogue(grpc.GenericRpcHandler):
         return self.pass_on("Heartbeat", beat.SerializeToString(), context)
 
     def stream(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        context.send_initial_metadata(())  # the worker waits for it before it asks for a lease
         first = Outgoing(self.channel)
         feeder = Feeder(self, first)
         threading.Thread(target=feeder.run, args=(requests,), daemon=True).start()
