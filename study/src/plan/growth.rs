@@ -1,8 +1,11 @@
 //! When a study in a folder may go on as another plan.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Detail, Plan, PlannedCell, Replicates};
+use crate::family::EarlierFamily;
 use crate::file::Study;
 
 /// Why a plan is not an older one grown.
@@ -15,7 +18,7 @@ pub struct NotGrown {
     /// Its value in the newer one.
     pub new: String,
     /// Why that is another study.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 impl std::error::Error for NotGrown {}
@@ -39,7 +42,7 @@ pub(super) fn check(old: &Plan, new: &Plan) -> Result<(), NotGrown> {
         if was == is {
             return Ok(());
         }
-        Err(NotGrown { key: key.to_owned(), old: was, new: is, reason })
+        Err(NotGrown { key: key.to_owned(), old: was, new: is, reason: reason.into() })
     };
     let text = |text: &str| format!("\"{text}\"");
     differ("study.name", text(&was.name), text(&is.name), "a study keeps its name")?;
@@ -52,6 +55,39 @@ pub(super) fn check(old: &Plan, new: &Plan) -> Result<(), NotGrown> {
     replicates(old.replicates, new.replicates)?;
     let missing = old.cells.iter().find(|cell| !is_kept(cell, new));
     missing.map_or(Ok(()), |cell| Err(explain(old, cell, new)))
+}
+
+/// A claim of an earlier family is evaluated on the column of a swept key: it has to stay.
+pub(super) fn check_columns(
+    old: &Plan,
+    new: &Plan,
+    earlier: &[EarlierFamily],
+) -> Result<(), NotGrown> {
+    let swept = |plan: &Plan| -> BTreeSet<String> {
+        plan.priors.iter().flat_map(|prior| &prior.swept).map(|(key, _)| key.clone()).collect()
+    };
+    let now = swept(new);
+    for key in swept(old).difference(&now) {
+        let mut claims = earlier.iter().flat_map(EarlierFamily::own);
+        let Some(claim) = claims.find(|claim| claim.holds.contains(key.as_str())) else {
+            continue;
+        };
+        let values = old.priors.iter().flat_map(|prior| &prior.swept);
+        let values = values.filter(|(swept, _)| swept == key).map(|(_, value)| value.to_string());
+        let mut values: Vec<String> = values.collect();
+        values.dedup();
+        return Err(NotGrown {
+            key: format!("grid.\"{key}\""),
+            old: list(&values),
+            new: "not swept".to_owned(),
+            reason: format!(
+                "claim {}, which was tested on the trials that exist, names its column and keeps its verdicts",
+                claim.id
+            )
+            .into(),
+        });
+    }
+    Ok(())
 }
 
 fn replicates(old: Replicates, new: Replicates) -> Result<(), NotGrown> {
@@ -72,7 +108,8 @@ fn replicates(old: Replicates, new: Replicates) -> Result<(), NotGrown> {
         Replicates::Fixed(all) => all.to_string(),
         Replicates::Batched { batch, max } => format!("{{ batch = {batch}, max = {max} }}"),
     };
-    Err(NotGrown { key: "study.replicates".to_owned(), old: text(old), new: text(new), reason })
+    let (key, reason) = ("study.replicates".to_owned(), reason.into());
+    Err(NotGrown { key, old: text(old), new: text(new), reason })
 }
 
 /// Whether the newer plan has the cell, with all of its checkpoints.
@@ -88,7 +125,7 @@ fn explain(old: &Plan, cell: &PlannedCell, new: &Plan) -> NotGrown {
         key: key.to_owned(),
         old,
         new,
-        reason: KEPT,
+        reason: KEPT.into(),
     };
     if let Some(grown) = new.cell(cell.id) {
         let list = |list: &[u32]| match list {
@@ -117,7 +154,7 @@ fn prior(old: &Plan, cell: &PlannedCell, new: &Plan) -> NotGrown {
         key: "prior".to_owned(),
         old: "a prior of the grid".to_owned(),
         new: "none of them".to_owned(),
-        reason: KEPT,
+        reason: KEPT.into(),
     };
     if new.priors.iter().any(|prior| prior.spec == *lost) {
         let (old, new) = ("of other content".to_owned(), "as it is now".to_owned());

@@ -19,6 +19,7 @@ pub use size::Size;
 
 use crate::cell::{Cell, CellId};
 use crate::digest::Digest;
+use crate::family::EarlierFamily;
 use crate::file::{FileError, Study};
 use crate::id::StudyId;
 use crate::prior::{Files, Invalid};
@@ -159,6 +160,11 @@ impl Plan {
     /// what is new has to be computed.
     pub fn grows_from(&self, old: &Self) -> Result<(), NotGrown> {
         growth::check(old, self)
+    }
+
+    /// Whether the records keep the columns of swept keys that claims of earlier families name.
+    pub fn keeps_columns(&self, old: &Self, earlier: &[EarlierFamily]) -> Result<(), NotGrown> {
+        growth::check_columns(old, self, earlier)
     }
 }
 
