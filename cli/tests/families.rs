@@ -6,6 +6,7 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use common::{Bench, STUDY, resealed, stderr};
@@ -30,6 +31,11 @@ fn json(bench: &Bench, name: &str) -> Value {
 
 fn verdicts(bench: &Bench) -> Vec<Value> {
     json(bench, "out/verdicts.json").as_array().unwrap().clone()
+}
+
+/// What a command says, without line breaks.
+fn lead(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).replace('\n', " ")
 }
 
 /// The rows of a claim: planned, exploratory, and of earlier families.
@@ -428,14 +434,182 @@ fn an_earlier_claim_is_not_asked_of_cells_that_came_later() {
         .replace("best_sample_regret <= 0.3", "no_such_column <= 0.3")
         .replace(&digest(&claims), &digest(&broken));
     bench.write("out/manifest.json", &resealed(&text));
-    let output = bench.output(&["analyze", "out", "--quiet"]);
+    let output = bench.output(&["analyze", "out"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let rows = verdicts(&bench);
     let earlier = &of(&rows, "mine.bound")[2];
     assert!(!earlier.is_empty());
+    let said = lead(&output);
+    assert!(!said.contains("No statement is refuted"), "{said}");
+    let count = format!("{} rows have no verdict", earlier.len());
+    assert!(said.contains(&count) && said.contains("mine.bound (earlier)"), "{said}");
     for row in earlier {
         assert_eq!(row["verdict"], "not-applicable");
         assert!(row["reason"].as_str().unwrap().contains("no_such_column"), "{row}");
+    }
+}
+
+/// One design, so that a claim has a row for each N and T.
+fn base(n: &str, replicates: u64, holds: &str) -> String {
+    let text = STUDY
+        .replace("N = [60, 200]", n)
+        .replace("replicates = 300", &format!("replicates = {replicates}"))
+        .replace(
+            "design = [\"fixed\", \"adaptive\"]\nmethod = [\"pem-bo\", \"random\"]",
+            "design = \"fixed\"",
+        );
+    let claims = "[claims]\ntest = [\"lemma5.simple\", \"mine.*\"]\n";
+    let holds = holds.replace('"', "\\\"");
+    format!("{text}\n{claims}{}", BOUND.replace("best_sample_regret <= 0.3", &holds))
+}
+
+/// The words of a refutation may fail on what was not there when they were refuted.
+#[test]
+fn an_earlier_claim_is_not_asked_of_records_that_came_later() {
+    const BEFORE: &str = "N = [60, 100]";
+    for (condition, n, replicates) in [
+        ("cast(N as tinyint) > 0", "N = [60, 100, 200]", 60),
+        ("cast(replicate as tinyint) >= 0", BEFORE, 200),
+    ] {
+        let bench = Bench::new();
+        let holds = format!("best_sample_regret <= 0.3 and {condition}");
+        bench.write("s.toml", &base(BEFORE, 60, &holds));
+        bench.run("s.toml", "out", &["--quiet"]);
+        let was = refuted(&of(&verdicts(&bench), "mine.bound")[0]);
+        assert!(was.len() > 1, "{was:?}");
+        bench.write("s.toml", &base(n, replicates, "best_sample_regret <= 1.0e6"));
+        let output = bench.output(&["run", "s.toml", "--out", "out", "--quiet"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let rows = verdicts(&bench);
+        assert_eq!(refuted(&of(&rows, "mine.bound")[2]), was, "{condition}");
+        let said = lead(&output);
+        assert!(said.contains("Refuted before the claims were changed"), "{said}");
+        assert!(!said.contains("rows have no verdict"), "{said}");
+    }
+}
+
+#[test]
+fn a_swept_key_that_a_tested_claim_names_stays() {
+    const AXIS: &str = "\"prior.kernel.variance\" = [1.0]\n";
+    let bench = Bench::new();
+    let swept = |text: String| text.replace("delta = [0.1]\n", &format!("delta = [0.1]\n{AXIS}"));
+    let named = base("N = [60, 100]", 60, "best_sample_regret <= 0.3 * \"prior.kernel.variance\"");
+    bench.write("s.toml", &swept(named));
+    bench.run("s.toml", "out", &["--quiet"]);
+    let was = refuted(&of(&verdicts(&bench), "mine.bound")[0]);
+    assert!(was.len() > 1, "{was:?}");
+    // Reworded with and without the axis, at once and after another change.
+    let reworded = base("N = [60, 100]", 60, "best_sample_regret <= 1.0e6");
+    for _ in 0..2 {
+        bench.write("s.toml", &reworded);
+        let output = bench.output(&["run", "s.toml", "--out", "out", "--quiet"]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("grid.\"prior.kernel.variance\" was [1"), "{said}");
+        assert!(said.contains("claim mine.bound"), "{said}");
+        bench.write("s.toml", &swept(reworded.clone()));
+        bench.run("s.toml", "out", &["--quiet"]);
+        assert_eq!(refuted(&of(&verdicts(&bench), "mine.bound")[2]), was);
+    }
+    // An axis that no claim names may go.
+    let other = Bench::new();
+    other.write("s.toml", &swept(reworded.clone()));
+    other.run("s.toml", "out", &["--quiet"]);
+    other.write("s.toml", &reworded.replace("1.0e6", "1.0e5"));
+    other.run("s.toml", "out", &["--quiet"]);
+}
+
+#[test]
+fn claims_that_can_fail_on_records_are_refused_before_anything_runs() {
+    let bench = Bench::new();
+    let refused = [
+        "cast(y * 10000000000.0 as integer) > 0",
+        "cast(t * 100 as tinyint) > 0",
+        "power(2, t - 3) > 0",
+        "cast(N as tinyint) > 0",
+        "cast(status as integer) > 1",
+        "cast(y as time) is not null",
+        "cast(y as tinyint unsigned) > 0",
+        "cast(y as smallint unsigned) > 0",
+        "cast(y as utinyint) > 0",
+        "cast(y as uint1) > 0",
+        "cast(y as uint2) > 0",
+        "cast(y as uhugeint) > 0",
+    ];
+    for holds in refused {
+        bench.write("s.toml", &base("N = [60, 200]", 60, holds));
+        for command in ["plan", "run"] {
+            let output = bench.output(&[command, "s.toml", "--out", "out"]);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{holds}: {said}");
+            assert!(said.contains("claim mine.bound: holds"), "{holds}: {said}");
+            assert!(!said.contains("panicked"), "{holds}: {said}");
+            assert!(!bench.path("out").exists(), "{holds}");
+        }
+    }
+    for holds in [
+        "try_cast(y * 10000000000.0 as integer) > 0",
+        "try_cast(N as tinyint) > 0",
+        "cast(N as smallint) > 0",
+        "cast(t as tinyint) > 0",
+        "cast(t as double) / 2 > 0 and cast(star_seen_tau as integer) >= 0",
+        "power(2, t - 1) > 0 and power(2.0, t - 3) > 0 and power(y, 2) >= 0",
+    ] {
+        bench.write("s.toml", &base("N = [60, 200]", 60, holds));
+        let output = bench.output(&["plan", "s.toml", "--out", "out"]);
+        assert!(output.status.success(), "{holds}: {}", stderr(&output));
+    }
+}
+
+/// Datasets come from anywhere, also with claims that this version would not run.
+#[test]
+fn a_claim_that_fails_on_records_keeps_no_other_from_its_verdict() {
+    let bench = Bench::new();
+    let other =
+        "\n[[claim]]\nid = \"mine.other\"\nholds = \"try_cast(N as tinyint) > 0\"\nbudget = 0.3\n";
+    let text = format!("{}{other}", base("N = [60, 200]", 60, "best_sample_regret <= 1.0e6"));
+    bench.write("s.toml", &text);
+    let output = bench.output(&["run", "s.toml", "--out", "out", "--quiet"]);
+    assert!(lead(&output).contains("No statement is refuted under"), "{}", stderr(&output));
+    let before = verdicts(&bench);
+    let manifest = std::fs::read_to_string(bench.path("out/manifest.json")).unwrap();
+    let study = |text: &str| study::file::Study::parse("study.toml", text).unwrap();
+    let digest = |text: &str| study::family::Claims::of(&study(text)).digest().to_string();
+    for (holds, reason) in [
+        ("cast(N as tinyint) > 0", "conversion"),
+        ("cast(N as tinyint unsigned) > 0", "casts to a type"),
+        ("no_such_column > 0", "no_such_column"),
+    ] {
+        let edited = text.replace("try_cast(N as tinyint) > 0", holds);
+        bench.write("out/study.toml", &edited);
+        let manifest = manifest
+            .replace("try_cast(N as tinyint) > 0", holds)
+            .replace(&digest(&text), &digest(&edited));
+        bench.write("out/manifest.json", &resealed(&manifest));
+        let output = bench.output(&["analyze", "out"]);
+        let errors = stderr(&output);
+        assert!(output.status.success() && !errors.contains("panicked"), "{holds}: {errors}");
+        let rows = verdicts(&bench);
+        let others = |rows: &[Value]| -> Vec<Value> {
+            rows.iter().filter(|row| row["claim"] != "mine.other").cloned().collect()
+        };
+        assert_eq!(others(&rows), others(&before), "{holds}");
+        let failed = &of(&rows, "mine.other")[0];
+        assert_eq!(failed.len(), 4);
+        for row in failed {
+            assert_eq!(
+                (&row["verdict"], &row["unevaluated"]),
+                (&"not-applicable".into(), &true.into())
+            );
+            let said = row["reason"].as_str().unwrap();
+            assert!(
+                said.contains("line ") && said.contains(holds) && said.contains(reason),
+                "{said}"
+            );
+        }
+        let said = lead(&output);
+        assert!(said.contains("No statement that can be evaluated is refuted"), "{said}");
+        assert!(said.contains("4 rows have no verdict") && said.contains("mine.other"), "{said}");
     }
 }
 

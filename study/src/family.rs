@@ -182,6 +182,11 @@ impl EarlierFamily {
         }
     }
 
+    /// Its `[[claim]]`s; none where they were not kept.
+    pub(crate) fn own(&self) -> &[OwnClaim] {
+        self.claims.as_ref().map_or(&[], |claims| &claims.own)
+    }
+
     /// The study with this family's claims; its own where they were not kept.
     pub fn study(&self, now: &Study) -> Study {
         let mut study =

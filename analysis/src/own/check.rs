@@ -1,7 +1,5 @@
 //! Whether a claim of one's own can be evaluated: known columns, a condition, no aggregate.
 
-use std::panic::catch_unwind;
-
 use polars::prelude::{
     DataFrame, DataType, Expr, Field, FunctionExpr, IntoLazy, PolarsError, Schema,
 };
@@ -16,6 +14,8 @@ use crate::description::PriorSummary;
 use crate::parquet::{FileError, data_type};
 use crate::schema::{self, Type};
 
+use super::guard::guarded;
+use super::probe::probe;
 use super::scalars;
 
 /// Why a claim of one's own cannot be evaluated.
@@ -90,7 +90,11 @@ fn refuse(file: &str, claim: &OwnClaim, key: &'static str, reason: String) -> Er
 
 /// Refuses claims of one's own that could not be evaluated, before anything runs.
 pub fn check(study: &Study, swept: &[(String, Type)]) -> Result<(), Error> {
-    each(study, swept).try_for_each(|claim| claim.map(|_| ()))
+    let columns = columns(swept);
+    each(study, swept).try_for_each(|claim| {
+        let claim = claim?;
+        probe(&claim.holds, study, &columns).map_err(|reason| claim.refuse("holds", reason))
+    })
 }
 
 /// Whether the budget of every claim is a probability in every cell of a plan; `None` where that depends on
@@ -186,8 +190,7 @@ fn parse(text: &str) -> Result<Expr, String> {
         return Err("reads files; a claim is about the columns of records".to_owned());
     }
     // Some calls without arguments make the parser panic.
-    let parsed = catch_unwind(|| sql_expr(text)).map_err(|_| "is not a SQL expression")?;
-    let expression = parsed.map_err(|error| {
+    let expression = guarded(|| sql_expr(text)).map_err(|error| {
         let error = error.to_string();
         // A number with an exponent is read as a whole number unless it has a point.
         let hint = if error.contains("cannot parse literal") {
@@ -207,11 +210,22 @@ fn parse(text: &str) -> Result<Expr, String> {
             Expr::Function { function: FunctionExpr::StringExpr(_), .. } => {
                 "works on text; compare it as a whole, as in \"status = 'ok'\""
             }
+            Expr::Selector(_) => "chooses columns by a pattern; name the one that is meant",
+            Expr::Cast { dtype, .. } if !dtype.as_literal().is_some_and(is_of_records) => {
+                "casts to a type that records do not have; valid are tinyint, smallint, integer, bigint, real, \
+                 double and boolean"
+            }
             _ => continue,
         };
         return Err(refused.to_owned());
     }
     Ok(expression)
+}
+
+/// Numbers and flags, of any size that the engine is built with. Text is compared as a whole.
+fn is_of_records(kind: &DataType) -> bool {
+    use DataType::{Boolean, Float32, Float64, Int8, Int16, Int32, Int64};
+    matches!(kind, Int8 | Int16 | Int32 | Int64 | Float32 | Float64 | Boolean)
 }
 
 /// The type of an expression over columns.
@@ -222,9 +236,13 @@ fn output(expression: &Expr, columns: &[(String, Type)]) -> Result<DataType, Str
         .collect();
     let frame =
         DataFrame::empty_with_schema(&schema).lazy().select([expression.clone().alias("it")]);
-    let found = frame.clone().collect_schema().map_err(|error| explain(&error, columns))?;
-    // Types are known now; functions that the engine lacks show when it runs, on no rows.
-    frame.collect().map_err(|error| explain(&error, columns))?;
+    let found = guarded(|| {
+        let found = frame.clone().collect_schema()?;
+        // Types are known now; functions that the engine lacks show when it runs, on no rows.
+        frame.collect()?;
+        Ok(found)
+    });
+    let found = found.map_err(|error| explain(&error, columns))?;
     Ok(found.get("it").cloned().unwrap_or(DataType::Null))
 }
 
@@ -273,10 +291,48 @@ mod tests {
             ("t IN (SELECT 1)".to_owned(), "holds a query"),
             ("length(lpad('x', 100000000000, 'y')) > 0".to_owned(), "works on text"),
             ("least() > 0".to_owned(), "is not a SQL expression"),
+            ("COLUMNS('^y$') > 0".to_owned(), "chooses columns by a pattern"),
             ("t < 1e6".to_owned(), "is not a SQL expression: cannot parse literal"),
         ] {
             let error = evaluated(&text).unwrap_err();
             assert!(error.starts_with(reason), "{text}: {error}");
+        }
+    }
+
+    /// The engine panics at some types, and text of numbers is not the same in all of its versions.
+    #[test]
+    fn only_types_that_records_have_are_cast_to() {
+        for kind in [
+            "tinyint unsigned",
+            "smallint unsigned",
+            "utinyint",
+            "uint1",
+            "uint2",
+            "uinteger",
+            "ubigint",
+            "hugeint",
+            "uhugeint",
+            "time",
+            "date",
+            "timestamp",
+            "interval",
+            "text",
+            "blob",
+            "double[]",
+        ] {
+            for cast in ["cast", "try_cast"] {
+                let error = evaluated(&format!("{cast}(y as {kind}) is not null")).unwrap_err();
+                assert!(
+                    error.contains("casts to a type that records do not have"),
+                    "{kind}: {error}"
+                );
+            }
+        }
+        for kind in
+            ["tinyint", "smallint", "integer", "bigint", "int1", "real", "double", "boolean"]
+        {
+            let found = evaluated(&format!("cast(t as {kind}) is not null"));
+            assert_eq!(found, Ok(DataType::Boolean), "{kind}");
         }
     }
 

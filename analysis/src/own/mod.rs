@@ -5,6 +5,8 @@
 //! failed is a failure, as for every claim.
 
 mod check;
+mod guard;
+mod probe;
 mod scalars;
 
 use std::collections::BTreeMap;
@@ -25,6 +27,7 @@ use crate::pass::Span;
 pub use check::{Error, check, check_budgets};
 
 use check::Compiled;
+use guard::guarded;
 
 /// What the records say about a row of one's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +38,7 @@ pub struct OwnResult {
     pub cell: usize,
     /// The row.
     pub row: OwnRow,
-    /// The failure probability that it allows, or why there is none. Those of the present family all have one.
+    /// The failure probability that it allows, or why its claim cannot be evaluated.
     pub budget: Result<f64, String>,
     /// In the order of the trials.
     pub spans: Vec<(Span, RowCounts)>,
@@ -51,8 +54,9 @@ pub fn evaluate(dataset: &Dataset) -> Result<Vec<OwnResult>, Error> {
     Ok(results)
 }
 
-/// What an earlier family planned is about the cells that had trials then. Its claims were checked for the cells
-/// and by the version of that time, so that one that is refused now is refused as a row, not as a dataset.
+/// What an earlier family planned is about the cells that had trials then. Claims were checked for the cells and by
+/// the version of their time, and datasets come from anywhere, so that one that cannot be evaluated has rows that
+/// say so, and the others keep their verdicts.
 fn of_family(
     dataset: &Dataset,
     study: &Study,
@@ -63,10 +67,8 @@ fn of_family(
     }
     let swept = dataset.swept_types();
     let compiled = check::each(study, &swept);
-    let claims = match family {
-        None => compiled.collect::<Result<Vec<Compiled>, Error>>()?.into_iter().map(Ok).collect(),
-        Some(_) => compiled.map(|claim| claim.map_err(|error| reason(&error))).collect(),
-    };
+    let reason = |error: Error| reason(&error, family);
+    let claims = compiled.map(|claim| claim.map_err(reason)).collect();
     let Counted { claims, mut spans } = counts(dataset, study, family, claims)?;
     let had_trials = |cell: &DataCell| family.is_none_or(|family| cell.replaced_at[family] > 0);
     let cells = || dataset.cells.iter().enumerate().filter(|(_, cell)| had_trials(cell));
@@ -80,11 +82,7 @@ fn of_family(
             let budget = budgets.next().expect("every row has a budget");
             let budget = match &claims[row.claim] {
                 Err(reason) => Err(reason.clone()),
-                Ok(claim) => match (budget.and_then(|b| claim.allowed(b, &cell.id)), family) {
-                    (Ok(budget), _) => Ok(budget),
-                    (Err(error), None) => return Err(error),
-                    (Err(error), Some(_)) => Err(reason(&error)),
-                },
+                Ok(claim) => budget.and_then(|b| claim.allowed(b, &cell.id)).map_err(reason),
             };
             results.push(OwnResult { family, cell: place, row, budget, spans });
         }
@@ -92,13 +90,16 @@ fn of_family(
     Ok(results)
 }
 
-/// Why a row of an earlier family has no verdict.
-fn reason(error: &Error) -> String {
-    match error {
-        Error::Expression { key, expression, reason, .. } => {
+/// Why a row has no verdict. The study file's folder is left out: an analysis is the same in any.
+fn reason(error: &Error, family: Option<usize>) -> String {
+    match (error, family) {
+        (Error::Expression { line, key, expression, reason, .. }, None) => {
+            format!("it cannot be evaluated: line {line}: {key} = \"{expression}\" {reason}")
+        }
+        (Error::Expression { key, expression, reason, .. }, Some(_)) => {
             format!("it cannot be evaluated any more: {key} = \"{expression}\" {reason}")
         }
-        Error::File(error) => format!("it cannot be evaluated any more: {error}"),
+        (Error::File(error), _) => format!("it cannot be evaluated: {error}"),
     }
 }
 
@@ -124,19 +125,25 @@ fn counts(
                 let each = each.filter_map(|(at, claim)| Some((at, claim.as_ref().ok()?.clone())));
                 each.filter(|(_, one)| one.quantifier == quantifier).collect::<Vec<_>>()
             };
+            let at = Place { family, delta, quantifier };
+            let mut pass = |claims: &[(usize, Compiled)]| match claims {
+                [] => Ok(()),
+                _ => one_pass(dataset, study, at, claims, &mut spans),
+            };
             // Together they are read once; where that fails, each by itself shows which one is at fault.
             let together = chosen(&claims);
-            let all = one_pass(dataset, study, (delta, quantifier), &together, &mut spans);
-            let Err(error) = all else { continue };
-            let is_of_claims = !matches!(error, PolarsError::IO { .. });
-            if family.is_none() || !is_of_claims {
+            let Err(error) = pass(&together) else { continue };
+            // What cannot be read is no claim's fault.
+            if matches!(error, PolarsError::IO { .. }) {
                 return Err(read_error(dataset)(error));
             }
-            for one in together {
-                let (at, one) = (one.0, [one]);
-                if let Err(error) = one_pass(dataset, study, (delta, quantifier), &one, &mut spans)
-                {
-                    claims[at] = Err(reason(&read_error(dataset)(error)));
+            guarded(|| count(dataset, study, at, &[])).map_err(read_error(dataset))?;
+            for (place, claim) in together {
+                if let Err(error) = pass(&[(place, claim.clone())]) {
+                    let error = error.to_string();
+                    let error = error.lines().next().unwrap_or_default();
+                    let refused = claim.refuse("holds", format!("cannot be evaluated: {error}"));
+                    claims[place] = Err(reason(&refused, family));
                 }
             }
         }
@@ -144,18 +151,23 @@ fn counts(
     Ok(Counted { claims, spans })
 }
 
+/// What is counted in one pass.
+#[derive(Clone, Copy)]
+struct Place {
+    family: Option<usize>,
+    delta: Delta,
+    quantifier: Quantifier,
+}
+
 fn one_pass(
     dataset: &Dataset,
     study: &Study,
-    (delta, quantifier): (Delta, Quantifier),
+    at: Place,
     claims: &[(usize, Compiled)],
     spans: &mut BTreeMap<Key, BTreeMap<Span, RowCounts>>,
 ) -> PolarsResult<()> {
-    if claims.is_empty() {
-        return Ok(());
-    }
-    let counted = count(dataset, study, delta, quantifier, claims)?;
-    collect(&counted, delta, claims, spans)
+    let counted = guarded(|| count(dataset, study, at, claims))?;
+    collect(&counted, at.delta, claims, spans)
 }
 
 fn read_error(dataset: &Dataset) -> impl Fn(PolarsError) -> Error {
@@ -175,12 +187,15 @@ const PERIOD: &str = "own period";
 fn count(
     dataset: &Dataset,
     study: &Study,
-    delta: Delta,
-    quantifier: Quantifier,
+    Place { family, delta, quantifier }: Place,
     claims: &[(usize, Compiled)],
 ) -> PolarsResult<DataFrame> {
     let level = lit(delta.get());
-    let own = col("delta").is_null().or(col("delta").eq(level.clone()));
+    let mut own = col("delta").is_null().or(col("delta").eq(level.clone()));
+    // A claim is not asked of records that its family never had: it may fail on them.
+    if let Some(family) = family {
+        own = own.and(col("replicate").lt(col(scalars::replaced_at(family))));
+    }
     let batch = dataset.study.replicates.batch_size().cast_signed();
     let holds = claims.iter().map(|(place, claim)| claim.holds.clone().alias(name(*place)));
     let mut columns: Vec<Expr> = holds.collect();

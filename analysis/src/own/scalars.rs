@@ -5,6 +5,7 @@ use study::rows::own_rows;
 use study::{Cell, Study};
 
 use super::check::{Compiled, Error};
+use super::guard::guarded;
 use crate::dataset::Dataset;
 use crate::description::PriorSummary;
 use crate::parquet::{Datum, FileError, Table};
@@ -94,7 +95,7 @@ pub(super) fn budgets<'a>(
     let evaluate = |claim: &Compiled| -> PolarsResult<Vec<Option<f64>>> {
         let budget = claim.budget.clone().cast(DataType::Float64).alias("budget");
         // A plain number is one value for all rows.
-        let frame = frame.clone().lazy().with_column(budget).collect()?;
+        let frame = guarded(|| frame.clone().lazy().with_column(budget).collect())?;
         Ok(frame.column("budget")?.f64()?.iter().collect())
     };
     let all: Vec<Option<PolarsResult<Vec<Option<f64>>>>> =

@@ -93,11 +93,15 @@ fn refuted(analysis: &Analysis) -> String {
             parts.push(format!("{name} {}{}", at(&refuted, rows.len()), lowest(&refuted)));
         }
     }
-    let mut text = if parts.is_empty() {
-        "No statement is refuted under its own hypotheses.".to_owned()
-    } else {
-        format!("Refuted: {}.", parts.join("; "))
+    let unevaluated = unevaluated(analysis);
+    let mut text = match (parts.is_empty(), unevaluated.is_empty()) {
+        (true, true) => "No statement is refuted under its own hypotheses.".to_owned(),
+        (true, false) => {
+            "No statement that can be evaluated is refuted under its own hypotheses.".to_owned()
+        }
+        (false, _) => format!("Refuted: {}.", parts.join("; ")),
     };
+    text += &unevaluated;
     text += &before(analysis);
     text += &exploratory(analysis);
     text += &failing_steps(analysis);
@@ -113,6 +117,29 @@ fn refuted(analysis: &Analysis) -> String {
         );
     }
     text
+}
+
+/// Claims without verdicts because they cannot be evaluated, those of earlier families too.
+fn unevaluated(analysis: &Analysis) -> String {
+    let rows = analysis.verdicts.iter().filter(|row| row.unevaluated && !row.exploratory);
+    let mut claims: BTreeMap<String, (u64, &str)> = BTreeMap::new();
+    for row in rows {
+        let reason = row.reason.as_deref().unwrap_or_default();
+        claims.entry(row.name()).or_insert((0, reason)).0 += 1;
+    }
+    if claims.is_empty() {
+        return String::new();
+    }
+    let all: u64 = claims.values().map(|(rows, _)| rows).sum();
+    let list: Vec<String> = claims
+        .iter()
+        .map(|(claim, (rows, reason))| format!("`{claim}` at {}: {reason}", words::count(*rows)))
+        .collect();
+    format!(
+        " {} rows have no verdict, whatever they said before, because their claim cannot be evaluated ({}).",
+        words::count(all),
+        list.join("; ")
+    )
 }
 
 /// What earlier families refuted before their claims were changed.

@@ -339,6 +339,7 @@ fn own_candidates(
             Err(reason) => {
                 counted.mark(dataset, judging.cell, &mut row);
                 row.reason = Some(reason.clone());
+                row.unevaluated = true;
                 let (group, is_shown) = (counted.group, counted.is_shown);
                 all.push(Candidate { group, evidence: None, row, is_shown });
                 continue;

@@ -146,9 +146,11 @@ pub fn verdicts(sources: &Sources<'_>) -> Result<Vec<VerdictRow>, Error> {
             candidates.iter_mut().filter(|one| one.group == group).collect();
         let evidence: Vec<Option<(f64, f64)>> = family.iter().map(|one| one.evidence).collect();
         let Family { rows, alpha, .. } = family_of(dataset, group);
+        // A claim that fails on the trials must not lower the thresholds of the others.
+        let unevaluated = family.iter().filter(|one| one.row.unevaluated).count() as u64;
         let untested = match group {
-            Group::Planned => dropped[dataset.earlier.len()],
-            Group::Exploratory => 0,
+            Group::Planned => dropped[dataset.earlier.len()].saturating_add(unevaluated),
+            Group::Exploratory => unevaluated,
             Group::Earlier(family) => {
                 // Rows about trials that it did not come to were planned all the same.
                 let tested = evidence.iter().flatten().count() as u64;

@@ -61,6 +61,9 @@ pub struct VerdictRow {
     pub verdict: String,
     /// Why it is not applicable, or what else should be known.
     pub reason: Option<String>,
+    /// Whether its claim cannot be evaluated: not even the trials that there are decide it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unevaluated: bool,
     /// The coverage by the exact law, where one is known.
     pub exact_coverage: Option<f64>,
     /// How many times larger the bound is than the quantile that it bounds.

@@ -116,7 +116,12 @@ impl Intake {
         self.datasets.keeps(&entry.plan).await?;
         let study = entry.plan.id;
         let earlier = match before {
-            Some(before) => self.earlier(before, &entry.plan).await?,
+            Some(before) => {
+                let old = before.plan.clone();
+                let earlier = self.earlier(before, &entry.plan).await?;
+                old.map_or(Ok(()), |old| entry.plan.keeps_columns(&old, &earlier))?;
+                earlier
+            }
             None => Vec::new(),
         };
         self.keep(study, &upload.source, &earlier).await?;

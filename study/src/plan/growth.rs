@@ -1,9 +1,12 @@
 //! When a study in a folder may go on as another plan.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Detail, Plan, PlannedCell, Replicates};
 use crate::cell::CellId;
+use crate::family::EarlierFamily;
 use crate::file::Study;
 
 /// Why a plan is not an older one grown.
@@ -16,7 +19,7 @@ pub struct NotGrown {
     /// Its value in the newer one.
     pub new: String,
     /// Why that is another study.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 impl std::error::Error for NotGrown {}
@@ -60,7 +63,7 @@ pub(super) fn check_sealed(
     for DatasetCell { id, replicates, checkpoints } in cells {
         let refuse = |old: String, new: String| {
             let key = format!("cell {id} of the sealed dataset");
-            Err(NotGrown { key, old, new, reason: KEPT })
+            Err(NotGrown { key, old, new, reason: KEPT.into() })
         };
         let Some(cell) = new.cell(*id) else {
             return refuse("in the plan".to_owned(), "not".to_owned());
@@ -84,7 +87,7 @@ fn check_study(was: &Study, is: &Study) -> Result<(), NotGrown> {
         if was == is {
             return Ok(());
         }
-        Err(NotGrown { key: key.to_owned(), old: was, new: is, reason })
+        Err(NotGrown { key: key.to_owned(), old: was, new: is, reason: reason.into() })
     };
     let text = |text: &str| format!("\"{text}\"");
     differ("study.name", text(&was.name), text(&is.name), "a study keeps its name")?;
@@ -95,6 +98,39 @@ fn check_study(was: &Study, is: &Study) -> Result<(), NotGrown> {
         differ("study.detail", text(was.detail.name()), text(is.detail.name()), kept)?;
     }
     replicates(was.replicates, is.replicates)
+}
+
+/// A claim of an earlier family is evaluated on the column of a swept key: it has to stay.
+pub(super) fn check_columns(
+    old: &Plan,
+    new: &Plan,
+    earlier: &[EarlierFamily],
+) -> Result<(), NotGrown> {
+    let swept = |plan: &Plan| -> BTreeSet<String> {
+        plan.priors.iter().flat_map(|prior| &prior.swept).map(|(key, _)| key.clone()).collect()
+    };
+    let now = swept(new);
+    for key in swept(old).difference(&now) {
+        let mut claims = earlier.iter().flat_map(EarlierFamily::own);
+        let Some(claim) = claims.find(|claim| claim.holds.contains(key.as_str())) else {
+            continue;
+        };
+        let values = old.priors.iter().flat_map(|prior| &prior.swept);
+        let values = values.filter(|(swept, _)| swept == key).map(|(_, value)| value.to_string());
+        let mut values: Vec<String> = values.collect();
+        values.dedup();
+        return Err(NotGrown {
+            key: format!("grid.\"{key}\""),
+            old: list(&values),
+            new: "not swept".to_owned(),
+            reason: format!(
+                "claim {}, which was tested on the trials that exist, names its column and keeps its verdicts",
+                claim.id
+            )
+            .into(),
+        });
+    }
+    Ok(())
 }
 
 fn replicates(old: Replicates, new: Replicates) -> Result<(), NotGrown> {
@@ -115,7 +151,8 @@ fn replicates(old: Replicates, new: Replicates) -> Result<(), NotGrown> {
         Replicates::Fixed(all) => all.to_string(),
         Replicates::Batched { batch, max } => format!("{{ batch = {batch}, max = {max} }}"),
     };
-    Err(NotGrown { key: "study.replicates".to_owned(), old: text(old), new: text(new), reason })
+    let (key, reason) = ("study.replicates".to_owned(), reason.into());
+    Err(NotGrown { key, old: text(old), new: text(new), reason })
 }
 
 /// Whether the newer plan has the cell, with all of its checkpoints.
@@ -138,7 +175,7 @@ fn explain(old: &Plan, cell: &PlannedCell, new: &Plan) -> NotGrown {
         key: key.to_owned(),
         old,
         new,
-        reason: KEPT,
+        reason: KEPT.into(),
     };
     if let Some(grown) = new.cell(cell.id) {
         return kept("grid.T", numbers(&cell.checkpoints), numbers(&grown.checkpoints));
@@ -163,7 +200,7 @@ fn prior(old: &Plan, cell: &PlannedCell, new: &Plan) -> NotGrown {
         key: "prior".to_owned(),
         old: "a prior of the grid".to_owned(),
         new: "none of them".to_owned(),
-        reason: KEPT,
+        reason: KEPT.into(),
     };
     if new.priors.iter().any(|prior| prior.spec == *lost) {
         let (old, new) = ("of other content".to_owned(), "as it is now".to_owned());

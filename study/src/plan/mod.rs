@@ -19,6 +19,7 @@ pub use size::Size;
 
 use crate::cell::{Cell, CellId};
 use crate::digest::Digest;
+use crate::family::EarlierFamily;
 use crate::file::{FileError, Study};
 use crate::id::StudyId;
 use crate::prior::{Files, Invalid};
@@ -165,6 +166,11 @@ impl Plan {
     /// file, as far as that can be read.
     pub fn keeps(&self, was: Option<&Study>, sealed: &[DatasetCell]) -> Result<(), NotGrown> {
         growth::check_sealed(was, sealed, self)
+    }
+
+    /// Whether the records keep the columns of swept keys that claims of earlier families name.
+    pub fn keeps_columns(&self, old: &Self, earlier: &[EarlierFamily]) -> Result<(), NotGrown> {
+        growth::check_columns(old, self, earlier)
     }
 }
 

@@ -230,7 +230,7 @@ pub(super) const CLAIM: Table = Table {
             name: "holds",
             takes: || "string".to_owned(),
             default: required,
-            meaning: "A SQL expression, true where the claim holds, over the columns of records ([records.md](records.md) has them; a swept key in double quotes) and the scalars `N`, `t`, `delta`, `M`, `d`, `c`, `sigma`, `noise_variance`, `rank`, `rho_lo`, `rho_hi`. Where it is null, a trial has no say. No aggregates and no queries: a claim is about one trial. No functions on text, which is compared as a whole. At most 500 words and symbols.",
+            meaning: "A SQL expression, true where the claim holds, over the columns of records ([records.md](records.md) has them; a swept key in double quotes) and the scalars `N`, `t`, `delta`, `M`, `d`, `c`, `sigma`, `noise_variance`, `rank`, `rho_lo`, `rho_hi`. Where it is null, a trial has no say. A `cast` that can fail is refused; `try_cast` is null where a value does not fit. Types to cast to are `tinyint`, `smallint`, `integer`, `bigint`, `real`, `double` and `boolean`. No aggregates and no queries: a claim is about one trial. No functions on text, which is compared as a whole. At most 500 words and symbols.",
         },
         Key {
             name: "budget",
