@@ -95,7 +95,10 @@ pub(crate) fn families(out: &Path, plan: &Plan) -> anyhow::Result<Vec<EarlierFam
     Ok(families)
 }
 
-fn peek(out: &Path) -> anyhow::Result<Option<Vec<(StoredStudy, Vec<StoredShard>)>>> {
+/// The studies of a ledger, with their shards.
+type Stored = Vec<(StoredStudy, Vec<StoredShard>)>;
+
+fn peek(out: &Path) -> anyhow::Result<Option<Stored>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the runtime")?;
     Ok(runtime.block_on(store::peek(&ledger(out)))?)
