@@ -26,6 +26,9 @@ class Wire:
         self.address, self.metadata = address, [("authorization", f"Bearer {token}")]
         described = grpc.intercept_channel(self.channel(), Authorized(self.metadata))
         self.pool = descriptor_pool.DescriptorPool(ProtoReflectionDescriptorDatabase(described))
+        # All that is described, at once: threads that look for it at the same time would add it twice.
+        for service in ("Workers", "Studies"):
+            self.pool.FindServiceByName(f"regretta.v1.{service}")
 
     def channel(self) -> grpc.Channel:
         """A connection of its own."""
@@ -34,7 +37,7 @@ class Wire:
     def aio_channel(self) -> grpc.aio.Channel:
         return grpc.aio.insecure_channel(self.address, OPTIONS)
 
-    def message(self, name: str, **fields: Any):
+    def message(self, name: str, /, **fields: Any):
         return message_factory.GetMessageClass(self.pool.FindMessageTypeByName(f"regretta.v1.{name}"))(**fields)
 
     def method(self, channel, service: str, name: str):
