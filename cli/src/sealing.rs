@@ -65,9 +65,9 @@ pub(crate) async fn dataset(
         if let Some(manifest) = sealed_already(&results, &text, &folder)? {
             return Ok(manifest);
         }
-        let gone = missing(&results, &folder)?;
-        if !gone.is_empty() {
-            return Err(Lost { plan: Arc::clone(&results.plan), shards: gone }.into());
+        let shards = lost_from(&folder, &results)?;
+        if !shards.is_empty() {
+            return Err(Lost { plan: Arc::clone(&results.plan), shards }.into());
         }
         // A shard that should have records and has no batch at all is never read.
         let empty = |(_, shard): &(_, &StoredShard)| shard.batches() == 0 && shard.row.records > 0;
@@ -90,8 +90,8 @@ pub(crate) async fn dataset(
     sealed.await.context("sealing stopped")?
 }
 
-/// Shards that were sealed and are not in the folder's dataset: it was deleted, or an older one was put in its place.
-fn missing(results: &Results, folder: &Path) -> anyhow::Result<Vec<Unsound>> {
+/// Sealed shards that a folder's dataset lacks: it was deleted, or replaced by an older copy.
+fn lost_from(folder: &Path, results: &Results) -> anyhow::Result<Vec<Unsound>> {
     if results.sealed().next().is_none() {
         return Ok(Vec::new());
     }
@@ -113,7 +113,7 @@ fn missing(results: &Results, folder: &Path) -> anyhow::Result<Vec<Unsound>> {
     Ok(lost.map(unsound).collect())
 }
 
-/// What to do where the dataset that is to grow is not what was sealed.
+/// Why the dataset that is to grow cannot be built upon, if it fails verification.
 fn damaged(results: &Results, folder: &Path) -> Option<anyhow::Error> {
     results.sealed().next()?;
     let error = dataset::verify(folder).err()?;
@@ -141,7 +141,7 @@ fn sealed_already(results: &Results, text: &str, out: &Path) -> anyhow::Result<O
     Ok(Some(manifest))
 }
 
-/// Refuses a plan that would lose trials of the dataset in a folder; where there is none, or no folder, nothing is lost.
+/// Refuses a plan that would lose trials of the dataset in a folder, if it has one.
 pub(crate) fn keeps(plan: &Plan, out: &Path) -> anyhow::Result<()> {
     if !out.join(MANIFEST).exists() {
         return Ok(());
@@ -158,10 +158,11 @@ pub(crate) fn keeps(plan: &Plan, out: &Path) -> anyhow::Result<()> {
 pub(crate) fn keeps_all(plan: &Plan, manifest: &Manifest, text: &str) -> Result<(), NotGrown> {
     // A file that cannot be parsed says nothing; the cells are in the manifest.
     let was = Study::parse(STUDY, text).ok();
-    let cells = manifest.cells.iter().filter_map(|cell| {
-        let (id, _) = cell.parse()?;
-        let (replicates, checkpoints) = (cell.replicates, cell.checkpoints.clone());
-        Some(DatasetCell { id, replicates, checkpoints })
+    let cells = manifest.cells.iter().map(|cell| DatasetCell {
+        // An id that is not one is of no plan.
+        id: CellId(u64::from_str_radix(&cell.cell, 16).unwrap_or_default()),
+        replicates: cell.replicates,
+        checkpoints: cell.checkpoints.clone(),
     });
     plan.keeps(was.as_ref(), &cells.collect::<Vec<_>>())
 }

@@ -8,7 +8,7 @@ use super::guard::guarded;
 use crate::parquet::{Datum, Table};
 use crate::schema::Type;
 
-/// As many as it takes for any two columns to have any two of their values in one row.
+/// Enough that two columns have any two of their values in one row, as good as always.
 const ROWS: u64 = 512;
 
 /// Refuses an expression that fails on some records.
@@ -22,8 +22,8 @@ pub(super) fn probe(
     let mut table = Table::new(columns, ROWS as usize);
     for row in 0..ROWS {
         let pick = |(column, values): (usize, &Vec<Datum>)| {
-            let at = mixed(row << 32 | column as u64) % values.len() as u64;
-            values[at as usize].clone()
+            let drawn = blake3::hash(&(row << 32 | column as u64).to_le_bytes());
+            values[usize::from(drawn.as_bytes()[0]) % values.len()].clone()
         };
         table.row(&all.iter().enumerate().map(pick).collect::<Vec<_>>());
     }
@@ -80,11 +80,4 @@ fn datum(value: &study::plan::Scalar) -> Datum {
         study::plan::Scalar::Float(value) => Datum::Float(*value),
         study::plan::Scalar::Text(value) => Datum::Text(value.clone()),
     }
-}
-
-/// The finaliser of SplitMix64.
-fn mixed(x: u64) -> u64 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }

@@ -61,22 +61,17 @@ pub(super) fn check_sealed(
 ) -> Result<(), NotGrown> {
     was.map_or(Ok(()), |was| check_study(was, &new.study))?;
     for DatasetCell { id, replicates, checkpoints } in cells {
-        let refuse = |old: String, new: String| {
-            let key = format!("cell {id} of the sealed dataset");
-            Err(NotGrown { key, old, new, reason: KEPT.into() })
-        };
         let Some(cell) = new.cell(*id) else {
-            return refuse("in the plan".to_owned(), "not".to_owned());
+            let axis = was.and_then(|was| lost_axis(was, &new.study));
+            let cell = format!("cell {id} of the sealed dataset");
+            return Err(axis.unwrap_or_else(|| kept(&cell, "in the plan", "not")));
         };
         if !is_kept(*id, checkpoints, new) {
-            return refuse(
-                format!("recorded at t = {}", numbers(checkpoints)),
-                format!("at t = {}", numbers(&cell.checkpoints)),
-            );
+            return Err(kept("grid.T", list(checkpoints), list(&cell.checkpoints)));
         }
-        if *replicates > new.replicates.max() {
-            let most = new.replicates.max();
-            return refuse(format!("of {replicates} replicates"), format!("of at most {most}"));
+        let most = new.replicates.max();
+        if *replicates > most {
+            return Err(kept("study.replicates", replicates.to_string(), most.to_string()));
         }
     }
     Ok(())
@@ -161,36 +156,31 @@ fn is_kept(cell: CellId, checkpoints: &[u32], new: &Plan) -> bool {
         .is_some_and(|grown| checkpoints.iter().all(|t| grown.checkpoints.binary_search(t).is_ok()))
 }
 
-/// A list in short.
-fn numbers(list: &[u32]) -> String {
-    match list {
-        [first, .., last] if list.len() > 20 => format!("[{first}, .., {last}]"),
-        _ => format!("{list:?}"),
-    }
-}
-
 /// Which key a cell was lost by.
 fn explain(old: &Plan, cell: &PlannedCell, new: &Plan) -> NotGrown {
-    let kept = |key: &str, old: String, new: String| NotGrown {
-        key: key.to_owned(),
-        old,
-        new,
-        reason: KEPT.into(),
-    };
     if let Some(grown) = new.cell(cell.id) {
-        return kept("grid.T", numbers(&cell.checkpoints), numbers(&grown.checkpoints));
+        return kept("grid.T", list(&cell.checkpoints), list(&grown.checkpoints));
     }
-    let (was, is) = (axes(&old.study), axes(&new.study));
-    for ((key, was), (_, is)) in was.iter().zip(&is) {
-        if !was.iter().all(|value| is.contains(value)) {
-            return kept(key, list(was), list(is));
-        }
+    if let Some(axis) = lost_axis(&old.study, &new.study) {
+        return axis;
     }
     if old.study.pi_gap != new.study.pi_gap && cell.cell.policy.gap().is_some() {
         let (was, is) = (old.study.pi_gap, new.study.pi_gap);
         return kept("policy.pi_gap", format!("{was:?}"), format!("{is:?}"));
     }
     prior(old, cell, new)
+}
+
+/// The first axis that lost a value.
+fn lost_axis(was: &Study, is: &Study) -> Option<NotGrown> {
+    let (was, is) = (axes(was), axes(is));
+    let mut pairs = was.iter().zip(&is);
+    let lost = pairs.find(|((_, was), (_, is))| !was.iter().all(|value| is.contains(value)));
+    lost.map(|((key, was), (_, is))| kept(key, list(was), list(is)))
+}
+
+fn kept(key: &str, old: impl Into<String>, new: impl Into<String>) -> NotGrown {
+    NotGrown { key: key.to_owned(), old: old.into(), new: new.into(), reason: KEPT.into() }
 }
 
 /// The cell's prior is what differs: the first key in which no prior of the newer plan agrees.
@@ -239,9 +229,9 @@ fn axes(study: &Study) -> Vec<(&'static str, Vec<String>)> {
     ]
 }
 
-fn list(values: &[String]) -> String {
+fn list<T: fmt::Display>(values: &[T]) -> String {
     match values {
         [first, .., last] if values.len() > 20 => format!("[{first}, .., {last}]"),
-        _ => format!("[{}]", values.join(", ")),
+        _ => format!("[{}]", values.iter().map(T::to_string).collect::<Vec<_>>().join(", ")),
     }
 }
